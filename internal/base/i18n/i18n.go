@@ -1,0 +1,242 @@
+// Package i18n turns codes and facts into sentences of the reader's language. It decides how
+// money, instants and numbers are written in French, English and Spanish; which sentence belongs
+// to which rule is decided where the rule is.
+package i18n
+
+import (
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bojanz/currency"
+	goi18n "github.com/nicksnyder/go-i18n/v2/i18n"
+	"github.com/pelletier/go-toml/v2"
+	"golang.org/x/text/language"
+
+	"usher/internal/base/problem"
+)
+
+//go:embed locales/*.toml
+var locales embed.FS
+
+// Languages are those the program speaks; the first is the fallback.
+var Languages = []string{"en", "fr", "es"}
+
+// Money is an amount in minor units of its currency: XOF has none, EUR has cents.
+type Money struct {
+	Minor    int64  `json:"minor"`
+	Currency string `json:"currency"`
+}
+
+// Instant is a moment and the zone in which people there read it.
+type Instant struct {
+	At   time.Time `json:"at"`
+	Zone string    `json:"zone"`
+}
+
+var bundle = loadBundle()
+
+func loadBundle() *goi18n.Bundle {
+	b := goi18n.NewBundle(language.English)
+	b.RegisterUnmarshalFunc("toml", toml.Unmarshal)
+	for _, lang := range Languages {
+		if _, err := b.LoadMessageFileFS(locales, "locales/"+lang+".toml"); err != nil {
+			panic(fmt.Sprintf("embedded sentences of %s: %v", lang, err))
+		}
+	}
+	return b
+}
+
+// Voice speaks one language.
+type Voice struct {
+	lang      string
+	localizer *goi18n.Localizer
+}
+
+// Speak chooses the first known language of those wanted ("fr", "fr-ML,fr;q=0.9", "fr_FR.UTF-8").
+func Speak(wanted ...string) Voice {
+	for _, want := range wanted {
+		tags, _, err := language.ParseAcceptLanguage(strings.ReplaceAll(strings.SplitN(want, ".", 2)[0], "_", "-"))
+		if err != nil {
+			continue
+		}
+		for _, tag := range tags {
+			base, _ := tag.Base()
+			for _, lang := range Languages {
+				if base.String() == lang {
+					return voice(lang)
+				}
+			}
+		}
+	}
+	return voice(Languages[0])
+}
+
+func voice(lang string) Voice {
+	return Voice{lang: lang, localizer: goi18n.NewLocalizer(bundle, lang)}
+}
+
+// Lang is the language spoken.
+func (v Voice) Lang() string { return v.lang }
+
+// Say makes the sentence with this id. A sentence that does not exist shows its id: the parity
+// test makes sure that this never reaches a person.
+func (v Voice) Say(id string, facts map[string]any) string {
+	return v.say(id, nil, facts)
+}
+
+// Count makes the sentence with this id in the plural form of n, which it may call {{.Count}}.
+func (v Voice) Count(id string, n int) string {
+	return v.say(id, n, map[string]any{"Count": v.Number(int64(n))})
+}
+
+func (v Voice) say(id string, count any, facts map[string]any) string {
+	written := make(map[string]any, len(facts))
+	for name, value := range facts {
+		written[name] = v.write(value)
+	}
+	sentence, err := v.localizer.Localize(&goi18n.LocalizeConfig{MessageID: id, TemplateData: written, PluralCount: count})
+	if err != nil {
+		return id
+	}
+	return sentence
+}
+
+// Sentence tells a person what an error means to them. What is no problem of theirs is said to
+// be in the log.
+func (v Voice) Sentence(err error) string {
+	if p, ok := problem.Of(err); ok {
+		return v.Say("problem_"+p.Code, p.Facts)
+	}
+	return v.Say("problem_unexpected", nil)
+}
+
+// write gives facts their form in this language. Facts that were kept as JSON come back as maps.
+func (v Voice) write(value any) any {
+	switch fact := value.(type) {
+	case Money:
+		return v.Money(fact)
+	case Instant:
+		return v.Instant(fact)
+	case int:
+		return v.Number(int64(fact))
+	case int64:
+		return v.Number(fact)
+	case float64: // a number that was kept as JSON
+		return v.Number(int64(fact))
+	case []string:
+		return strings.Join(fact, ", ")
+	case []any:
+		parts := make([]string, len(fact))
+		for i, part := range fact {
+			parts[i] = fmt.Sprint(v.write(part))
+		}
+		return strings.Join(parts, ", ")
+	case map[string]any:
+		return v.writeKept(fact)
+	}
+	return value
+}
+
+func (v Voice) writeKept(fact map[string]any) any {
+	if minor, ok := fact["minor"].(float64); ok {
+		code, _ := fact["currency"].(string)
+		return v.Money(Money{Minor: int64(minor), Currency: code})
+	}
+	if text, ok := fact["at"].(string); ok {
+		zone, _ := fact["zone"].(string)
+		if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			return v.Instant(Instant{At: at, Zone: zone})
+		}
+	}
+	return fmt.Sprint(fact)
+}
+
+// Money writes an amount as the language does: 10 000 F CFA, XOF 10,000.
+func (v Voice) Money(m Money) string {
+	amount, err := currency.NewAmountFromInt64(m.Minor, m.Currency)
+	if err != nil {
+		return strconv.FormatInt(m.Minor, 10) + " " + m.Currency
+	}
+	formatter := currency.NewFormatter(currency.NewLocale(v.lang))
+	formatter.CurrencyDisplay = currency.DisplayCode
+	formatter.MinDigits, formatter.MaxDigits = currencyDigits(m.Currency), currencyDigits(m.Currency)
+	return formatter.Format(amount)
+}
+
+func currencyDigits(code string) uint8 {
+	digits, ok := currency.GetDigits(code)
+	if !ok {
+		return 0
+	}
+	return digits
+}
+
+// Number groups the digits of a count as the language does.
+func (v Voice) Number(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	separator := map[string]string{"en": ",", "fr": "\u202f", "es": "\u202f"}[v.lang]
+	start := len(digits) % 3
+	if n < 0 || len(digits) < 5 { // four digits stay together, as years and room numbers do
+		return digits
+	}
+	var parts []string
+	if start > 0 {
+		parts = append(parts, digits[:start])
+	}
+	for i := start; i < len(digits); i += 3 {
+		parts = append(parts, digits[i:i+3])
+	}
+	return strings.Join(parts, separator)
+}
+
+var weekdays = map[string][7]string{
+	"en": {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"},
+	"fr": {"dimanche", "lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi"},
+	"es": {"domingo", "lunes", "martes", "miércoles", "jueves", "viernes", "sábado"},
+}
+
+var months = map[string][12]string{
+	"en": {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
+	"fr": {"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},
+	"es": {"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"},
+}
+
+// Instant writes day, hour and zone: Monday 7 December 2026, 08:00 (Africa/Bamako).
+func (v Voice) Instant(i Instant) string {
+	local := In(i)
+	return v.Date(local) + v.join() + local.Format("15:04") + " (" + local.Location().String() + ")"
+}
+
+func (v Voice) join() string {
+	return map[string]string{"en": ", ", "fr": " à ", "es": " a las "}[v.lang]
+}
+
+// Date writes the civil day of an instant that is already in its zone.
+func (v Voice) Date(local time.Time) string {
+	day := strconv.Itoa(local.Day())
+	month, weekday := months[v.lang][local.Month()-1], weekdays[v.lang][local.Weekday()]
+	year := strconv.Itoa(local.Year())
+	switch v.lang {
+	case "fr":
+		if day == "1" {
+			day = "1er"
+		}
+		return weekday + " " + day + " " + month + " " + year
+	case "es":
+		return weekday + " " + day + " de " + month + " de " + year
+	}
+	return weekday + " " + day + " " + month + " " + year
+}
+
+// In moves an instant to its zone; a zone that this machine does not know is shown as UTC, which
+// the text then names.
+func In(i Instant) time.Time {
+	location, err := time.LoadLocation(i.Zone)
+	if err != nil {
+		return i.At.UTC()
+	}
+	return i.At.In(location)
+}

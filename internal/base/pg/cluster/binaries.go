@@ -1,0 +1,156 @@
+//go:build linux
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// oldestMajor is the oldest PostgreSQL that the program works with.
+	oldestMajor = 15
+
+	// binariesVariable names the one directory to look in, instead of PATH
+	// and the places of Debian's packages.
+	binariesVariable = "USHER_POSTGRES_BIN"
+
+	debianBinaries = "/usr/lib/postgresql/*/bin"
+)
+
+// Binaries is one PostgreSQL server installed on this machine.
+type Binaries struct {
+	Dir   string // holds postgres and initdb
+	Major int    // 15 for 15.18
+}
+
+func (b Binaries) program(name string) string { return filepath.Join(b.Dir, name) }
+
+// FindBinaries returns the PostgreSQL that a new cluster is made with: the
+// first in PATH, then in /usr/lib/postgresql, newest first, that is new
+// enough; or the one that USHER_POSTGRES_BIN names. A *Refusal says what to
+// type when there is none.
+func FindBinaries() (Binaries, error) {
+	return searchBinaries(func(found Binaries) bool { return found.Major >= oldestMajor })
+}
+
+// searchBinaries returns the first installation that is wanted. The refusal
+// distinguishes a machine with nothing from one with only an old version.
+func searchBinaries(wanted func(Binaries) bool) (Binaries, error) {
+	var rejected []string
+	for _, dir := range binaryDirs() {
+		found, err := inspectBinaries(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Binaries{}, err
+		}
+		if wanted(found) {
+			return found, nil
+		}
+		rejected = append(rejected, fmt.Sprintf("version %d in %s", found.Major, found.Dir))
+	}
+	if len(rejected) > 0 {
+		return Binaries{}, refuse("Usher needs PostgreSQL %d or newer; this machine has only %s. Install it: apt-get install postgresql",
+			oldestMajor, strings.Join(rejected, " and "))
+	}
+	if chosen := os.Getenv(binariesVariable); chosen != "" {
+		return Binaries{}, refuse("There is no PostgreSQL server (postgres, initdb) in %s, which %s names. Correct or unset it. To install PostgreSQL: apt-get install postgresql",
+			chosen, binariesVariable)
+	}
+	return Binaries{}, refuse("There is no PostgreSQL server on this machine. Install it: apt-get install postgresql\n" +
+		"Or name a server that you have: --database URL. If PostgreSQL is in an unusual place, set " + binariesVariable + " to the directory of postgres and initdb.")
+}
+
+func binaryDirs() []string {
+	if chosen := os.Getenv(binariesVariable); chosen != "" {
+		return []string{chosen}
+	}
+	var dirs []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) { // never run what lies in the current directory
+			dirs = append(dirs, dir)
+		}
+	}
+	return append(dirs, packagedDirs()...)
+}
+
+func packagedDirs() []string {
+	dirs, err := filepath.Glob(debianBinaries)
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return packagedMajor(b) - packagedMajor(a) })
+	return dirs
+}
+
+// packagedMajor is 15 for /usr/lib/postgresql/15/bin.
+func packagedMajor(dir string) int {
+	major, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
+	if err != nil {
+		return 0 // not a version: looked at last
+	}
+	return major
+}
+
+// inspectBinaries asks postgres for its version. Without postgres, or without
+// initdb beside it (Debian's client package), the error is fs.ErrNotExist.
+// A link to postgres is followed: the other programs lie where it leads.
+func inspectBinaries(dir string) (Binaries, error) {
+	real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
+	if err != nil {
+		return Binaries{}, fmt.Errorf("look for postgres: %w", fs.ErrNotExist)
+	}
+	found := Binaries{Dir: filepath.Dir(real)}
+	if _, err := os.Stat(found.program("initdb")); err != nil {
+		return Binaries{}, fmt.Errorf("look for initdb: %w", fs.ErrNotExist)
+	}
+	printed, err := exec.Command(found.program("postgres"), "--version").Output()
+	if err != nil {
+		return Binaries{}, fmt.Errorf("ask %s for its version: %w", found.program("postgres"), err)
+	}
+	found.Major, err = majorOf(string(printed))
+	if err != nil {
+		return Binaries{}, fmt.Errorf("version of %s: %w", found.program("postgres"), err)
+	}
+	return found, nil
+}
+
+// majorOf reads "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", and
+// "postgres (PostgreSQL) 19devel".
+func majorOf(printed string) (int, error) {
+	const versionField = 2
+	fields := strings.Fields(printed)
+	if len(fields) <= versionField {
+		return 0, fmt.Errorf("not understood: %q", printed)
+	}
+	version := fields[versionField]
+	end := strings.IndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(version)
+	}
+	major, err := strconv.Atoi(version[:end])
+	if err != nil {
+		return 0, fmt.Errorf("not understood: %q", printed)
+	}
+	return major, nil
+}
+
+// refuseClosedBinaries: root may run a PostgreSQL in its own home, the account
+// of the server may not.
+func (h home) refuseClosedBinaries(bin Binaries) error {
+	closed, err := h.account.firstClosed(bin.Dir)
+	if err != nil || closed == "" {
+		return err
+	}
+	return refuse("PostgreSQL would run as the user %q, who may not pass through %s to its programs. "+
+		"Install it for everybody: apt-get install postgresql", h.account.name, closed)
+}

@@ -1,0 +1,189 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"usher/internal/base/problem"
+)
+
+// Step is a migration in Go, for what cannot run inside one transaction. It may run twice.
+type Step func(ctx context.Context, pool *pgxpool.Pool) error
+
+// Migrations are SQL files named NNNNN_words.sql and steps in Go, by version.
+type Migrations struct {
+	Files fs.FS
+	Steps map[int64]Step
+}
+
+// Migrate brings the database to the schema of this release, when the user of config may; several
+// nodes at once are put in a row by a lock. A lesser user only checks that nothing is missing.
+func Migrate(ctx context.Context, config *pgx.ConnConfig, migrations Migrations) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return unreachable(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var version int
+	var mayCreate, fresh bool
+	err = conn.QueryRow(ctx, `
+select current_setting('server_version_num')::int,
+       has_schema_privilege(current_user, 'public', 'create'),
+       to_regclass('public.goose_db_version') is null`).Scan(&version, &mayCreate, &fresh)
+	if err != nil {
+		return fmt.Errorf("look at the database: %w", err)
+	}
+	if version < oldestVersion {
+		return problem.Unavailable("database_too_old", problem.Facts{"version": version / 10000})
+	}
+	if !mayCreate {
+		if fresh {
+			return problem.Unavailable("database_not_migrated", nil)
+		}
+		return checkVersion(ctx, conn, config, migrations)
+	}
+	if err := ensureRole(ctx, conn); err != nil {
+		return err
+	}
+	provider, done, err := provider(ctx, config, migrations)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the database: %w", err)
+	}
+	current, target, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	if current > target {
+		return problem.Unavailable("database_newer", problem.Facts{"schema": current, "known": target})
+	}
+	return nil
+}
+
+// unreachable tells a person why the server did not answer; the driver's text names host and user
+// but never the password.
+func unreachable(err error) error {
+	var connErr *pgconn.ConnectError
+	if errors.As(err, &connErr) {
+		return problem.Unavailable("database_unreachable", problem.Facts{"why": connErr.Error()}).Because(err)
+	}
+	return fmt.Errorf("reach the database: %w", err)
+}
+
+func provider(ctx context.Context, config *pgx.ConnConfig, migrations Migrations) (*goose.Provider, func(), error) {
+	poolConfig, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare the migration: %w", err)
+	}
+	poolConfig.ConnConfig = config.Copy()
+	// An index over years of rows takes as long as it takes; a migration is not a page.
+	poolConfig.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare the migration: %w", err)
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		pool.Close()
+		return nil, nil, fmt.Errorf("prepare the migration: %w", err)
+	}
+	var steps []*goose.Migration
+	for version, step := range migrations.Steps {
+		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{
+			RunDB: func(ctx context.Context, _ *sql.DB) error { return step(ctx, pool) },
+		}, nil))
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	made, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files,
+		goose.WithSessionLocker(locker), goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true),
+		goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		_ = db.Close()
+		pool.Close()
+		return nil, nil, fmt.Errorf("prepare the migration: %w", err)
+	}
+	return made, func() { _ = db.Close(); pool.Close() }, nil
+}
+
+// checkVersion compares without goose, which would want to create its table.
+func checkVersion(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig, migrations Migrations) error {
+	var schema int64
+	if _, err := conn.Exec(ctx, "set role "+Role); err != nil {
+		return problem.Unavailable("database_role_closed", problem.Facts{"user": config.User, "role": Role}).Because(err)
+	}
+	if err := conn.QueryRow(ctx, `select max(version_id) from goose_db_version where is_applied`).Scan(&schema); err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	known, err := migrations.newest()
+	if err != nil {
+		return err
+	}
+	switch {
+	case schema < known:
+		return problem.Unavailable("database_older", problem.Facts{"schema": schema, "known": known})
+	case schema > known:
+		return problem.Unavailable("database_newer", problem.Facts{"schema": schema, "known": known})
+	}
+	return nil
+}
+
+func (m Migrations) newest() (int64, error) {
+	names, err := fs.Glob(m.Files, "*.sql")
+	if err != nil {
+		return 0, fmt.Errorf("list the migrations: %w", err)
+	}
+	var newest int64
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return 0, fmt.Errorf("read the version of %s: %w", name, err)
+		}
+		newest = max(newest, version)
+	}
+	for version := range m.Steps {
+		newest = max(newest, version)
+	}
+	return newest, nil
+}
+
+// ensureRole creates the lesser role and lets the current user become it. Roles belong to the
+// whole server, so two databases migrating at once may both try: the loser finds it made.
+func ensureRole(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'usher_app') then
+    begin
+      create role usher_app nologin;
+    exception when duplicate_object or unique_violation then null;
+    end;
+  end if;
+  if not pg_has_role(session_user, 'usher_app', 'usage')
+     or not exists (select from pg_auth_members m where m.roleid = 'usher_app'::regrole and m.member = session_user::regrole)
+        and not (select rolsuper from pg_roles where rolname = session_user) then
+    execute format('grant usher_app to %I', session_user);
+  end if;
+end $$`)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "42501" {
+		return problem.Unavailable("database_role_missing", problem.Facts{"user": conn.Config().User, "role": Role}).Because(err)
+	}
+	if err != nil {
+		return fmt.Errorf("create the role of the program: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/domain/timeline"
+)
+
+// Candidate is one person's file in one campaign.
+type Candidate struct {
+	ID              int64
+	Reference       string
+	FamilyName      string
+	GivenName       string
+	Email           string
+	Phone           string // E.164, or empty
+	Locale          string
+	NeedsAccessible bool
+	StatusID        int64
+	CentreID        *int64 // chosen; nil: any
+	FiledAt         time.Time
+	FeeWaivedAt     *time.Time
+	PaidMinor       int64 // payments less reversals, minor units
+}
+
+// Name is the family name, then the given one, as lists are sorted.
+func (c Candidate) Name() string {
+	if c.GivenName == "" {
+		return c.FamilyName
+	}
+	return c.FamilyName + " " + c.GivenName
+}
+
+// FindCandidate finds a candidate of the campaign by reference.
+func FindCandidate(ctx context.Context, tx pgx.Tx, c Campaign, reference string) (Candidate, error) {
+	rows, err := tx.Query(ctx, `
+select id, reference, family_name, given_name, email, phone, locale, needs_accessible, status_id, centre_id, filed_at,
+       fee_waived_at, paid_minor
+  from candidate where organisation_id = $1 and campaign_id = $2 and reference = $3`, c.OrganisationID, c.ID, reference)
+	if err != nil {
+		return Candidate{}, fmt.Errorf("find the candidate: %w", err)
+	}
+	candidate, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Candidate])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Candidate{}, problem.NotFound("candidate_unknown", problem.Facts{"candidate": reference, "campaign": c.Slug})
+	}
+	if err != nil {
+		return Candidate{}, fmt.Errorf("read the candidate: %w", err)
+	}
+	return candidate, nil
+}
+
+// ChangeStatus moves a candidate to another step of the workflow. A seat that they have is kept:
+// taking it back is a decision of a person, which the caller is told to take.
+func ChangeStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, codeOrLabel string) (Candidate, Status, error) {
+	var candidate Candidate
+	var to Status
+	c, err := FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return candidate, to, err
+	}
+	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if _, err := Lock(ctx, tx, c); err != nil {
+			return err
+		}
+		if candidate, err = FindCandidate(ctx, tx, c, reference); err != nil {
+			return err
+		}
+		if to, err = FindStatus(ctx, tx, c, codeOrLabel); err != nil {
+			return err
+		}
+		if candidate.StatusID == to.ID {
+			return nil
+		}
+		var from string
+		err := tx.QueryRow(ctx, `
+with was as (select label from status where organisation_id = $1 and id = (select status_id from candidate where organisation_id = $1 and id = $2))
+update candidate set status_id = $3 where organisation_id = $1 and id = $2 returning (select label from was)`,
+			c.OrganisationID, candidate.ID, to.ID).Scan(&from)
+		if err != nil {
+			return fmt.Errorf("change the status: %w", err)
+		}
+		candidate.StatusID = to.ID
+		if err := Revise(ctx, tx, c); err != nil {
+			return err
+		}
+		return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+			Kind: "status_changed", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+			Facts: map[string]string{"candidate": candidate.Name(), "from": from, "to": to.Label},
+		})
+	})
+	return candidate, to, err
+}
+
+// WaiveFee lets a candidate count as paid, with who and why.
+func WaiveFee(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, reason string) (Candidate, error) {
+	var candidate Candidate
+	if reason == "" {
+		return candidate, problem.Invalid("reason_missing", nil)
+	}
+	c, err := FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return candidate, err
+	}
+	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if candidate, err = FindCandidate(ctx, tx, c, reference); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+update candidate set fee_waived_at = clock(), fee_waived_by = $3, fee_waived_reason = $4
+ where organisation_id = $1 and id = $2 and fee_waived_at is null`, c.OrganisationID, candidate.ID, actor.Name, reason)
+		if err != nil {
+			return fmt.Errorf("waive the fee: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return nil // already waived: the first reason stands
+		}
+		return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+			Kind: "fee_waived", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+			Facts: map[string]string{"candidate": candidate.Name(), "reason": reason},
+		})
+	})
+	return candidate, err
+}

@@ -1,0 +1,107 @@
+// Package notice keeps what people must be told. A notice is written in the transaction of its
+// cause, once for a subject, a kind, a day and a revision; sending happens after the commit. What
+// is said, and whether it is still true, is decided by whoever caused it.
+package notice
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Kind is why somebody is told.
+type Kind string
+
+// The kinds of notice.
+const (
+	KindConvocation Kind = "convocation" // a seat was given
+	KindChange      Kind = "change"      // it is elsewhere, or at another time
+	KindRelease     Kind = "release"     // it was taken back
+)
+
+// SubjectClaim says that a notice is about a claim.
+const SubjectClaim = "claim"
+
+// Notice is one thing that one person must be told.
+type Notice struct {
+	Kind        Kind
+	ClaimID     int64
+	CandidateID int64
+	On          time.Time // the sitting's day at its centre
+	Revision    int       // the sitting's
+	HasEmail    bool
+	HasPhone    bool
+}
+
+// Unreachable tells whether there is no channel to tell it on.
+func (n Notice) Unreachable() bool { return !n.HasEmail && !n.HasPhone }
+
+// Write adds the notices in one statement; one that exists already stays as it is. With wait they
+// are kept until somebody releases them.
+func Write(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, wait bool, notices ...Notice) error {
+	if len(notices) == 0 {
+		return nil
+	}
+	ready := "pending"
+	if wait {
+		ready = "waiting"
+	}
+	n := len(notices)
+	kinds, claims, candidates := make([]string, n), make([]int64, n), make([]int64, n)
+	days, revisions, emails, phones := make([]time.Time, n), make([]int, n), make([]bool, n), make([]bool, n)
+	for i, notice := range notices {
+		kinds[i], claims[i], candidates[i] = string(notice.Kind), notice.ClaimID, notice.CandidateID
+		days[i], revisions[i], emails[i], phones[i] = notice.On, notice.Revision, notice.HasEmail, notice.HasPhone
+	}
+	_, err := tx.Exec(ctx, `
+insert into notice (organisation_id, campaign_id, candidate_id, kind, subject, subject_id, on_date, revision, email_state, sms_state)
+select $1, $2, w.candidate_id, w.kind, 'claim', w.claim_id, w.on_date, w.revision,
+       case when w.has_email then $3 else 'unreachable' end, case when w.has_phone then $3 else 'unreachable' end
+  from unnest($4::text[], $5::bigint[], $6::bigint[], $7::date[], $8::int[], $9::bool[], $10::bool[])
+       with ordinality w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone, nth)
+ order by w.nth
+    on conflict do nothing`,
+		organisationID, campaignID, ready, kinds, claims, candidates, days, revisions, emails, phones)
+	if err != nil {
+		return fmt.Errorf("write the notices: %w", err)
+	}
+	return nil
+}
+
+// Withdraw takes back what was not sent yet about a claim that is no longer true.
+func Withdraw(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs ...int64) error {
+	_, err := tx.Exec(ctx, `
+update notice set email_state = 'withdrawn', sms_state = 'withdrawn'
+ where organisation_id = $1 and subject = 'claim' and subject_id = any($2)
+   and email_state in ('waiting', 'pending', 'unreachable') and sms_state in ('waiting', 'pending', 'unreachable')`,
+		organisationID, claimIDs)
+	if err != nil {
+		return fmt.Errorf("withdraw the notices: %w", err)
+	}
+	return nil
+}
+
+// Retry makes ready what could not be told for want of an address that is known by now, and tells
+// how many people that concerns.
+func Retry(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, wait bool) (people int, err error) {
+	ready := "pending"
+	if wait {
+		ready = "waiting"
+	}
+	err = tx.QueryRow(ctx, `
+with retried as (
+  update notice n
+     set email_state = case when c.email <> '' then $3 else n.email_state end,
+         sms_state = case when c.phone <> '' then $3 else n.sms_state end
+    from candidate c
+   where n.organisation_id = $1 and n.campaign_id = $2 and n.email_state = 'unreachable' and n.sms_state = 'unreachable'
+     and (c.organisation_id, c.id) = (n.organisation_id, n.candidate_id) and (c.email <> '' or c.phone <> '')
+  returning n.candidate_id)
+select count(distinct candidate_id) from retried`, organisationID, campaignID, ready).Scan(&people)
+	if err != nil {
+		return 0, fmt.Errorf("tell those who have an address now: %w", err)
+	}
+	return people, nil
+}

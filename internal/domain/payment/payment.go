@@ -1,0 +1,221 @@
+// Package payment decides what money was received for a candidate and what was taken back. Money
+// is never changed or deleted: it is reversed. What "paid" means is one function of the database,
+// is_paid; that candidate.paid_minor is the sum is kept by a trigger of the payment table.
+package payment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/timeline"
+)
+
+// Payment is money received for a candidate, or, with Reverses, taken back.
+type Payment struct {
+	AmountMinor    int64 // minor units of the campaign's currency
+	Method         string
+	ReceivedAt     time.Time
+	Receipt        string
+	IdempotencyKey string // a repeat with the same key is the same payment
+}
+
+// MostMinor bounds one payment: more is a typing mistake.
+const MostMinor = 1_000_000_000_000
+
+// Standing is what a candidate has paid and owes.
+type Standing struct {
+	Paid   i18n.Money
+	Fee    i18n.Money
+	Owed   i18n.Money // zero when paid or waived
+	Enough bool       // is_paid: the fee is covered, or waived
+}
+
+// Record records money at the counter. It is refused, in words, unless the candidate's status
+// opens payment; the same key again changes nothing.
+func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, p Payment) (Standing, error) {
+	c, err := admission.FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return Standing{}, err
+	}
+	if p.AmountMinor <= 0 || p.AmountMinor > MostMinor {
+		return Standing{}, problem.Invalid("amount_impossible", nil)
+	}
+	if strings.TrimSpace(p.IdempotencyKey) == "" {
+		return Standing{}, problem.Invalid("payment_key_missing", nil)
+	}
+	var standing Standing
+	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		candidate, err := admission.FindCandidate(ctx, tx, c, reference)
+		if err != nil {
+			return err
+		}
+		if err := checkOpen(ctx, tx, c, candidate); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor)
+values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict (organisation_id, idempotency_key) do nothing`,
+			c.OrganisationID, c.ID, candidate.ID, p.AmountMinor, c.Currency, p.Method, instant(p.ReceivedAt), p.Receipt,
+			counterKey(c, p.IdempotencyKey), actor.Name)
+		if err != nil {
+			return fmt.Errorf("record the payment: %w", err)
+		}
+		if tag.RowsAffected() == 1 {
+			err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+				Kind: "payment_recorded", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+				Facts: map[string]any{"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
+					"method": p.Method, "receipt": p.Receipt},
+			})
+		} else {
+			err = checkSame(ctx, tx, c, candidate, p)
+		}
+		if err != nil {
+			return err
+		}
+		standing, err = StandingOf(ctx, tx, c, candidate.ID)
+		return err
+	})
+	return standing, err
+}
+
+func instant(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+func counterKey(c admission.Campaign, key string) string {
+	return fmt.Sprintf("counter %d %s", c.ID, key)
+}
+
+// checkSame refuses a key that was used for another payment: nothing is recorded, and nobody may
+// believe that it was.
+func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) error {
+	var same bool
+	err := tx.QueryRow(ctx, `select candidate_id = $3 and amount_minor = $4 from payment
+ where organisation_id = $1 and idempotency_key = $2`, c.OrganisationID, counterKey(c, p.IdempotencyKey), candidate.ID, p.AmountMinor).Scan(&same)
+	if err != nil {
+		return fmt.Errorf("compare with the payment recorded before: %w", err)
+	}
+	if !same {
+		return problem.Refused("payment_key_used", problem.Facts{"key": p.IdempotencyKey})
+	}
+	return nil
+}
+
+// checkOpen refuses money from a candidate whose status does not open payment. Their row is held
+// until the commit, so that the status cannot change in between.
+func checkOpen(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate) error {
+	var label string
+	var opens bool
+	err := tx.QueryRow(ctx, `
+select s.label, s.opens_payment from candidate k
+  join status s on (s.organisation_id, s.id) = (k.organisation_id, k.status_id)
+ where k.organisation_id = $1 and k.id = $2 for no key update of k for share of s`, c.OrganisationID, candidate.ID).Scan(&label, &opens)
+	if err != nil {
+		return fmt.Errorf("read the candidate's status: %w", err)
+	}
+	if !opens {
+		return problem.Refused("payment_closed", problem.Facts{"candidate": candidate.Name(), "status": label})
+	}
+	return nil
+}
+
+// StandingOf reads what a candidate has paid and owes.
+func StandingOf(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidateID int64) (Standing, error) {
+	s := Standing{Paid: i18n.Money{Currency: c.Currency}, Fee: i18n.Money{Currency: c.Currency}, Owed: i18n.Money{Currency: c.Currency}}
+	err := tx.QueryRow(ctx, `
+select k.paid_minor, g.fee_minor, is_paid(k.paid_minor, g.fee_minor, k.fee_waived_at)
+  from candidate k join campaign g on (g.organisation_id, g.id) = (k.organisation_id, k.campaign_id)
+ where k.organisation_id = $1 and k.id = $2`, c.OrganisationID, candidateID).Scan(&s.Paid.Minor, &s.Fee.Minor, &s.Enough)
+	if err != nil {
+		return s, fmt.Errorf("read what was paid: %w", err)
+	}
+	if !s.Enough {
+		s.Owed.Minor = s.Fee.Minor - s.Paid.Minor
+	}
+	return s, nil
+}
+
+// Reverse takes back one payment of a candidate, whole: the one with this receipt, or, without a
+// receipt, their only one that still stands. It takes the campaign's lock, because it changes who
+// may be seated; a seat that they have is kept, and the caller is told that somebody must decide.
+func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, receipt, reason string) (Standing, error) {
+	c, err := admission.FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return Standing{}, err
+	}
+	if strings.TrimSpace(reason) == "" {
+		return Standing{}, problem.Invalid("reason_missing", nil)
+	}
+	var standing Standing
+	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if _, err := admission.Lock(ctx, tx, c); err != nil {
+			return err
+		}
+		candidate, err := admission.FindCandidate(ctx, tx, c, reference)
+		if err != nil {
+			return err
+		}
+		id, amount, err := standingPayment(ctx, tx, c, candidate, receipt)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, reverses_id, reason, actor)
+select organisation_id, campaign_id, candidate_id, amount_minor, currency, method, clock(), receipt, 'reversal of ' || id, id, $3, $4
+  from payment where organisation_id = $1 and id = $2`, c.OrganisationID, id, reason, actor.Name)
+		if err != nil {
+			return fmt.Errorf("reverse the payment: %w", err)
+		}
+		err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+			Kind: "payment_reversed", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+			Facts: map[string]any{"candidate": candidate.Name(), "amount": i18n.Money{Minor: amount, Currency: c.Currency},
+				"receipt": receipt, "reason": reason},
+		})
+		if err != nil {
+			return err
+		}
+		standing, err = StandingOf(ctx, tx, c, candidate.ID)
+		return err
+	})
+	return standing, err
+}
+
+// standingPayment finds the payment to reverse among those that still stand.
+func standingPayment(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, receipt string) (id, amountMinor int64, err error) {
+	rows, err := tx.Query(ctx, `
+select p.id, p.amount_minor from payment p
+ where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null and ($3 = '' or p.receipt = $3)
+   and not exists (select from payment r where r.organisation_id = p.organisation_id and r.reverses_id = p.id)
+ order by p.id limit 2`, c.OrganisationID, candidate.ID, receipt)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find the payment to reverse: %w", err)
+	}
+	found := 0
+	var thisID, thisAmount int64
+	_, err = pgx.ForEachRow(rows, []any{&thisID, &thisAmount}, func() error {
+		if found++; found == 1 {
+			id, amountMinor = thisID, thisAmount
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, 0, fmt.Errorf("find the payment to reverse: %w", err)
+	case found == 0:
+		return 0, 0, problem.Refused("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": receipt})
+	case found > 1:
+		return 0, 0, problem.Refused("payment_to_choose", problem.Facts{"candidate": candidate.Name()})
+	}
+	return id, amountMinor, nil
+}

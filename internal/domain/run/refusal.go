@@ -1,0 +1,117 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/problem"
+)
+
+// List is where in the report a refusal stands.
+type List string
+
+// The lists of a report.
+const (
+	ListRefused      List = "refused"       // eligible, and not done
+	ListNotCalled    List = "not_called"    // has paid, and is not eligible
+	ListNotReachable List = "not_reachable" // done, and there is no way to tell them
+	ListAttention    List = "attention"     // done or not: somebody must decide something
+	ListRejected     List = "rejected"      // a row of a file
+	ListWarning      List = "warning"       // a row of a file that was taken, and looks odd
+)
+
+// Refusal is a named person or item that a run did not do, with the reason and the facts of that
+// moment; its sentence is made in the reader's language.
+type Refusal struct {
+	List        List
+	Item        string // what makes it one in its list: candidate and exam, or line and column
+	CandidateID int64
+	ExamID      int64
+	Reference   string
+	Name        string
+	Reason      string
+	Facts       problem.Facts
+}
+
+// Refuse adds refusals in their order. One that stands already gets the newer reason.
+func Refuse(ctx context.Context, tx pgx.Tx, organisationID, runID int64, refusals ...Refusal) error {
+	if len(refusals) == 0 {
+		return nil
+	}
+	n := len(refusals)
+	lists, items, candidates, exams := make([]string, n), make([]string, n), make([]int64, n), make([]int64, n)
+	references, names, reasons, facts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, r := range refusals {
+		if r.Facts == nil {
+			r.Facts = problem.Facts{}
+		}
+		text, err := json.Marshal(r.Facts)
+		if err != nil {
+			return fmt.Errorf("write the facts of a refusal: %w", err)
+		}
+		lists[i], items[i], candidates[i], exams[i] = string(r.List), r.Item, r.CandidateID, r.ExamID
+		references[i], names[i], reasons[i], facts[i] = r.Reference, r.Name, r.Reason, string(text)
+	}
+	_, err := tx.Exec(ctx, `
+insert into refusal (organisation_id, run_id, list, item, candidate_id, exam_id, reference, name, reason, facts)
+select $1, $2, w.list, w.item, nullif(w.candidate_id, 0), nullif(w.exam_id, 0), w.reference, w.name, w.reason, w.facts::jsonb
+  from unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
+       with ordinality w(list, item, candidate_id, exam_id, reference, name, reason, facts, nth)
+ order by w.nth
+    on conflict (organisation_id, run_id, list, item) do update set reason = excluded.reason, facts = excluded.facts`,
+		organisationID, runID, lists, items, candidates, exams, references, names, reasons, facts)
+	if err != nil {
+		return fmt.Errorf("write the refusals: %w", err)
+	}
+	return nil
+}
+
+// Withdraw takes back what a run that is still going refused in a list for an exam: it looks again.
+func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID, examID int64, list List) error {
+	if _, err := tx.Exec(ctx, `delete from refusal where organisation_id = $1 and run_id = $2 and list = $3 and exam_id = $4`,
+		organisationID, runID, list, examID); err != nil {
+		return fmt.Errorf("take back the refusals: %w", err)
+	}
+	return nil
+}
+
+// Refusals lists a part of a report in its order, at most limit rows after the first offset.
+func Refusals(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, offset, limit int) ([]Refusal, error) {
+	rows, err := tx.Query(ctx, `
+select list, item, coalesce(candidate_id, 0), coalesce(exam_id, 0), reference, name, reason, facts
+  from refusal where organisation_id = $1 and run_id = $2 and list = $3 order by id offset $4 limit $5`,
+		organisationID, runID, list, offset, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the refusals: %w", err)
+	}
+	refusals, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Refusal])
+	if err != nil {
+		return nil, fmt.Errorf("read the refusals: %w", err)
+	}
+	return refusals, nil
+}
+
+// Count is how many refusals with one reason a list of a report holds.
+type Count struct {
+	List   List
+	Reason string
+	Count  int
+}
+
+// Counts sums up a report: most frequent first within each list.
+func Counts(ctx context.Context, tx pgx.Tx, organisationID, runID int64) ([]Count, error) {
+	rows, err := tx.Query(ctx, `
+select list, reason, count(*)::int as count from refusal where organisation_id = $1 and run_id = $2
+ group by list, reason order by list, count(*) desc, reason`, organisationID, runID)
+	if err != nil {
+		return nil, fmt.Errorf("count the refusals: %w", err)
+	}
+	counts, err := pgx.CollectRows(rows, pgx.RowToStructByName[Count])
+	if err != nil {
+		return nil, fmt.Errorf("count the refusals: %w", err)
+	}
+	return counts, nil
+}

@@ -1,0 +1,191 @@
+package seating
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/domain/admission"
+)
+
+// Openings are the sittings of an exam that are still to come, in order, and what is known of
+// their free seats. That a sitting is full stays true until the campaign is revised, so a run
+// does not read it again; free seats are read anew in every transaction.
+type Openings struct {
+	sittings []Sitting
+	all      line
+	byCentre map[int64]*line
+	full     []bool
+	halls    map[int]*hall
+}
+
+// windowPlaces is how many places are read at once: those of one chunk of a run.
+const windowPlaces = 5_000
+
+// Open lists the openings of an exam at this moment, or the one with the reference given.
+func Open(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64, reference string) (*Openings, error) {
+	sittings, err := collectSittings(tx.Query(ctx,
+		sittingColumns+` and s.exam_id = $3 and s.starts_at > clock() and ($4 = '' or s.reference = upper($4))`+sittingOrder,
+		c.OrganisationID, c.ID, examID, reference))
+	if err != nil {
+		return nil, err
+	}
+	return openings(sittings), nil
+}
+
+func openings(sittings []Sitting) *Openings {
+	o := &Openings{
+		sittings: sittings,
+		byCentre: map[int64]*line{},
+		full:     make([]bool, len(sittings)),
+		halls:    map[int]*hall{},
+	}
+	for i, s := range sittings {
+		o.all.sittings = append(o.all.sittings, i)
+		if o.byCentre[s.CentreID] == nil {
+			o.byCentre[s.CentreID] = &line{}
+		}
+		o.byCentre[s.CentreID].sittings = append(o.byCentre[s.CentreID].sittings, i)
+	}
+	return o
+}
+
+// Sittings are the openings in order.
+func (o *Openings) Sittings() []Sitting { return o.sittings }
+
+// forget drops what was read of free seats: others may have taken some since.
+func (o *Openings) forget() { clear(o.halls) }
+
+// read learns the free seats of the next sittings of a line, about a chunk's worth.
+func (o *Openings) read(ctx context.Context, tx pgx.Tx, organisationID int64, in *line) error {
+	var nths []int
+	places := 0
+	for _, nth := range in.sittings[in.first:] {
+		if _, known := o.halls[nth]; known || o.full[nth] {
+			continue
+		}
+		nths = append(nths, nth)
+		if places += o.sittings[nth].Places; places >= windowPlaces {
+			break
+		}
+	}
+	wanted := make([]Sitting, len(nths))
+	for i, nth := range nths {
+		wanted[i] = o.sittings[nth]
+	}
+	halls, err := readHalls(ctx, tx, organisationID, wanted)
+	if err != nil {
+		return err
+	}
+	for i, nth := range nths {
+		o.halls[nth], o.full[nth] = halls[i], halls[i].left == 0
+	}
+	return nil
+}
+
+// readHalls reads what is free at these sittings: the seats of the room's plan, or 1 … places,
+// less those that are taken or blocked, and never more than places less everybody who was promised
+// one.
+func readHalls(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sitting) ([]*hall, error) {
+	ids, rooms := make([]int64, len(sittings)), make([]int64, len(sittings))
+	for i, s := range sittings {
+		ids[i], rooms[i] = s.ID, s.RoomID
+	}
+	plans, err := readPlans(ctx, tx, organisationID, rooms)
+	if err != nil {
+		return nil, err
+	}
+	type occupied struct {
+		promised int
+		seats    map[int]bool
+	}
+	taken := make(map[int64]occupied, len(sittings))
+	rows, err := tx.Query(ctx, `
+select w.id, (select count(*) from claim k where k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null and k.seat_number is null),
+       array(select k.seat_number from claim k
+              where k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null and k.seat_number is not null)
+  from unnest($2::bigint[]) w(id)`, organisationID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the free seats: %w", err)
+	}
+	var id int64
+	var atDoor int
+	var numbers []int
+	_, err = pgx.ForEachRow(rows, []any{&id, &atDoor, &numbers}, func() error {
+		seats := make(map[int]bool, len(numbers))
+		for _, number := range numbers {
+			seats[number] = true
+		}
+		taken[id] = occupied{promised: atDoor + len(numbers), seats: seats}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the free seats: %w", err)
+	}
+	halls := make([]*hall, len(sittings))
+	for i, s := range sittings {
+		halls[i] = freeHall(s, plans[s.RoomID], taken[s.ID].seats, taken[s.ID].promised)
+	}
+	return halls, nil
+}
+
+// freeHall lists what is free at one sitting. A pure rule.
+func freeHall(s Sitting, plan []planSeat, taken map[int]bool, promised int) *hall {
+	h := &hall{}
+	each := func(number int, label string, blocked, accessible bool) {
+		switch {
+		case blocked || number > s.Places || taken[number]:
+		case accessible:
+			h.accessible = append(h.accessible, seat{number, label})
+		default:
+			h.ordinary = append(h.ordinary, seat{number, label})
+		}
+	}
+	if len(plan) == 0 {
+		for number := 1; number <= s.Places; number++ {
+			each(number, "", false, false)
+		}
+	}
+	for _, p := range plan {
+		each(p.Number, p.Label, p.Blocked, p.Accessible)
+	}
+	atDoor := promised - len(taken)
+	h.left = max(0, min(len(h.ordinary)+len(h.accessible)-atDoor, s.Places-promised))
+	if s.SeatsAtDoor {
+		h.ordinary, h.accessible = nil, nil
+	}
+	for _, seats := range [][]seat{h.ordinary, h.accessible} {
+		for i := range seats {
+			if seats[i].label == "" {
+				seats[i].label = Label(seats[i].number, s.Places)
+			}
+		}
+	}
+	return h
+}
+
+type planSeat struct {
+	RoomID     int64
+	Number     int
+	Label      string
+	Blocked    bool
+	Accessible bool
+}
+
+func readPlans(ctx context.Context, tx pgx.Tx, organisationID int64, rooms []int64) (map[int64][]planSeat, error) {
+	rows, err := tx.Query(ctx, `select room_id, number, label, blocked, accessible from seat
+ where organisation_id = $1 and room_id = any($2) order by room_id, number`, organisationID, rooms)
+	if err != nil {
+		return nil, fmt.Errorf("read the plans: %w", err)
+	}
+	seats, err := pgx.CollectRows(rows, pgx.RowToStructByName[planSeat])
+	if err != nil {
+		return nil, fmt.Errorf("read the plans: %w", err)
+	}
+	plans := map[int64][]planSeat{}
+	for _, s := range seats {
+		plans[s.RoomID] = append(plans[s.RoomID], s)
+	}
+	return plans, nil
+}

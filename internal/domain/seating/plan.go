@@ -1,0 +1,142 @@
+package seating
+
+import "time"
+
+// Applicant is one person who wants a place at an exam; applicants come in filing order.
+type Applicant struct {
+	CandidateID     int64
+	CentreID        int64 // chosen; 0: any
+	NeedsAccessible bool
+	Busy            []Interval // their other sittings
+}
+
+// Interval is a time at which somebody already sits somewhere, its end excluded.
+type Interval struct{ From, Until time.Time }
+
+// Choice is a proposed seat.
+type Choice struct {
+	CandidateID int64
+	Sitting     *Sitting
+	SeatNumber  int // 0: given at the door
+	SeatLabel   string
+	Accessible  bool // the seat is an accessible one
+}
+
+// Reason is why somebody has no place.
+type Reason string
+
+// The reasons that seating gives; each has a sentence in every language.
+const (
+	ReasonNoSitting         Reason = "no_sitting"           // the exam has none to come
+	ReasonNoSittingAtCentre Reason = "no_sitting_at_centre" // none at the chosen centre
+	ReasonRoomFull          Reason = "room_full"            // the only sitting there is, is full
+	ReasonCentreFull        Reason = "centre_full"          // all sittings at the chosen centre are full
+	ReasonExamFull          Reason = "exam_full"            // all sittings of the exam are full
+	ReasonClash             Reason = "clash"                // what is free overlaps another of their sittings
+	ReasonSeatTaken         Reason = "seat_taken"           // others were faster, several times
+)
+
+// LacksSeats tells whether more places would help.
+func (r Reason) LacksSeats() bool {
+	return r == ReasonRoomFull || r == ReasonCentreFull || r == ReasonExamFull
+}
+
+// hall is what is free at one sitting: seats in ascending order, ordinary and accessible apart.
+type hall struct {
+	ordinary   []seat
+	accessible []seat
+	left       int // places that may still be promised
+}
+
+type seat struct {
+	number int
+	label  string
+}
+
+// take gives the lowest free seat of the kind that is wanted, else of the other: accessible seats
+// go last to those who do not need one.
+func (h *hall) take(accessible bool) (given seat, isAccessible bool) {
+	h.left--
+	if len(h.ordinary) == 0 && len(h.accessible) == 0 {
+		return seat{}, false // given at the door
+	}
+	if len(h.ordinary) == 0 || accessible && len(h.accessible) > 0 {
+		given, h.accessible = h.accessible[0], h.accessible[1:]
+		return given, true
+	}
+	given, h.ordinary = h.ordinary[0], h.ordinary[1:]
+	return given, false
+}
+
+// line is a list of sittings in order, of the exam or of one centre; those before first are full.
+type line struct {
+	sittings []int
+	first    int
+}
+
+// place chooses the first sitting in order that has a place left and does not overlap another of
+// the applicant's, and the seat in it. When it needs to know a sitting that was not read yet, it
+// says from where in the line on. A pure rule: the database has not been asked.
+func (o *Openings) place(a Applicant) (choice Choice, reason Reason, unknown *line) {
+	in := &o.all
+	if a.CentreID != 0 {
+		in = o.byCentre[a.CentreID]
+		if in == nil {
+			return choice, o.noSittingAtCentre(), nil
+		}
+	}
+	if len(in.sittings) == 0 {
+		return choice, ReasonNoSitting, nil
+	}
+	for in.first < len(in.sittings) && o.full[in.sittings[in.first]] {
+		in.first++
+	}
+	clash := false
+	for _, nth := range in.sittings[in.first:] {
+		if o.full[nth] {
+			continue
+		}
+		h, known := o.halls[nth]
+		if !known {
+			return choice, "", in
+		}
+		sitting := &o.sittings[nth]
+		if overlaps(a.Busy, sitting) {
+			clash = true
+			continue
+		}
+		given, accessible := h.take(a.NeedsAccessible)
+		if h.left == 0 {
+			o.full[nth] = true
+		}
+		return Choice{
+			CandidateID: a.CandidateID, Sitting: sitting,
+			SeatNumber: given.number, SeatLabel: given.label, Accessible: accessible,
+		}, "", nil
+	}
+	switch {
+	case clash:
+		return choice, ReasonClash, nil
+	case len(in.sittings) == 1:
+		return choice, ReasonRoomFull, nil
+	case a.CentreID != 0:
+		return choice, ReasonCentreFull, nil
+	}
+	return choice, ReasonExamFull, nil
+}
+
+func (o *Openings) noSittingAtCentre() Reason {
+	if len(o.sittings) == 0 {
+		return ReasonNoSitting
+	}
+	return ReasonNoSittingAtCentre
+}
+
+func overlaps(busy []Interval, s *Sitting) bool {
+	for _, other := range busy {
+		if other.From.Before(s.EndsAt) && s.StartsAt.Before(other.Until) {
+			return true
+		}
+	}
+	return false
+}

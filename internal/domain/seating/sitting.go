@@ -1,0 +1,177 @@
+// Package seating decides who may sit where: how many places a sitting has, which seats are free,
+// and whose they become. Its choices are proposals: the unique indexes of claim arbitrate, and
+// what they refuse is data for the caller. Order is kept by the caller, who holds the campaign's
+// lock; who is called at all is decided in convocation.
+package seating
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
+	"usher/internal/domain/admission"
+)
+
+// Sitting is one room at one time for one exam.
+type Sitting struct {
+	ID          int64
+	Reference   string
+	ExamID      int64
+	Exam        string // code
+	CentreID    int64
+	Centre      string
+	RoomID      int64
+	Room        string
+	Zone        string // of the centre: IANA name
+	StartsAt    time.Time
+	EndsAt      time.Time
+	Places      int // the bound that claims obey
+	PlacesFrom  string
+	SeatsAtDoor bool // places are promised, seats are given on the day
+	Revision    int
+}
+
+// Place names the room with its centre, as people say it.
+func (s Sitting) Place() string { return s.Room + ", " + s.Centre }
+
+// Begins is the start in the centre's zone.
+func (s Sitting) Begins() i18n.Instant { return i18n.Instant{At: s.StartsAt, Zone: s.Zone} }
+
+// Day is the civil day of the sitting at its centre.
+func (s Sitting) Day() time.Time {
+	local := i18n.In(s.Begins())
+	return time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, time.UTC)
+}
+
+// Label is the printed form of a seat that has no label of its own: padded with zeros to three
+// digits, or to as many as the sitting's places have.
+func Label(number, places int) string {
+	text := strconv.Itoa(number)
+	width := max(3, len(strconv.Itoa(places)))
+	return strings.Repeat("0", max(0, width-len(text))) + text
+}
+
+const sittingColumns = `
+select s.id, s.reference, s.exam_id, e.code as exam, r.centre_id, c.name as centre, s.room_id, r.name as room,
+       c.time_zone as zone, s.starts_at, s.ends_at, s.places, s.places_from, s.seats_at_door, s.revision
+  from sitting s
+  join exam e on (e.organisation_id, e.id) = (s.organisation_id, s.exam_id)
+  join room r on (r.organisation_id, r.id) = (s.organisation_id, s.room_id)
+  join centre c on (c.organisation_id, c.id) = (r.organisation_id, r.centre_id)
+ where s.organisation_id = $1 and s.campaign_id = $2 and s.cancelled_at is null`
+
+// Equal ranks of the natural order (Amphi 1, Amphi 01) are told apart by length, then bytes.
+const sittingOrder = `
+ order by s.starts_at,
+       c.name collate natural_order, length(c.name), c.name collate "C",
+       r.name collate natural_order, length(r.name), r.name collate "C", s.id`
+
+// Sittings lists the sittings of a campaign in the order in which they are filled.
+func Sittings(ctx context.Context, tx pgx.Tx, c admission.Campaign) ([]Sitting, error) {
+	return collectSittings(tx.Query(ctx, sittingColumns+sittingOrder, c.OrganisationID, c.ID))
+}
+
+// FindSitting finds a sitting by its reference.
+func FindSitting(ctx context.Context, tx pgx.Tx, c admission.Campaign, reference string) (Sitting, error) {
+	found, err := collectSittings(tx.Query(ctx, sittingColumns+` and s.reference = upper($3)`, c.OrganisationID, c.ID, reference))
+	if err == nil && len(found) == 0 {
+		err = problem.NotFound("sitting_unknown", problem.Facts{"sitting": reference, "campaign": c.Slug})
+	}
+	if err != nil {
+		return Sitting{}, err
+	}
+	return found[0], nil
+}
+
+func collectSittings(rows pgx.Rows, err error) ([]Sitting, error) {
+	if err != nil {
+		return nil, fmt.Errorf("list the sittings: %w", err)
+	}
+	sittings, err := pgx.CollectRows(rows, pgx.RowToStructByName[Sitting])
+	if err != nil {
+		return nil, fmt.Errorf("read the sittings: %w", err)
+	}
+	return sittings, nil
+}
+
+// Exam is a paper of the campaign.
+type Exam struct {
+	ID   int64
+	Code string
+}
+
+// Exams lists the campaign's exams by code; with a code given, that one.
+func Exams(ctx context.Context, tx pgx.Tx, c admission.Campaign, code string) ([]Exam, error) {
+	rows, err := tx.Query(ctx, `select id, code from exam
+ where organisation_id = $1 and campaign_id = $2 and ($3 = '' or name_key(code) = name_key($3))
+ order by name_key(code) collate "C", id`, c.OrganisationID, c.ID, code)
+	if err != nil {
+		return nil, fmt.Errorf("list the exams: %w", err)
+	}
+	exams, err := pgx.CollectRows(rows, pgx.RowToStructByName[Exam])
+	if err == nil && len(exams) == 0 && code != "" {
+		err = problem.NotFound("exam_unknown", problem.Facts{"exam": code, "campaign": c.Slug})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return exams, nil
+}
+
+// LiveClaim is a claim that has not been released.
+type LiveClaim struct {
+	ID          int64
+	CandidateID int64
+	SittingID   int64
+	SeatNumber  *int // nil: given at the door
+	SeatLabel   *string
+	ByHand      bool
+}
+
+// Label is the seat as it is printed; empty when it is given at the door.
+func (k LiveClaim) Label() string {
+	if k.SeatLabel == nil {
+		return ""
+	}
+	return *k.SeatLabel
+}
+
+const claimColumns = `
+select k.id, k.candidate_id, k.sitting_id, k.seat_number, k.seat_label, k.run_id is null as by_hand
+  from claim k where k.organisation_id = $1 and k.released_at is null`
+
+// ClaimOf finds the live claim of a candidate for an exam.
+func ClaimOf(ctx context.Context, tx pgx.Tx, organisationID, candidateID, examID int64) (LiveClaim, bool, error) {
+	rows, err := tx.Query(ctx, claimColumns+` and k.candidate_id = $2 and k.exam_id = $3`, organisationID, candidateID, examID)
+	if err != nil {
+		return LiveClaim{}, false, fmt.Errorf("find the claim: %w", err)
+	}
+	claim, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[LiveClaim])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return LiveClaim{}, false, nil
+	}
+	if err != nil {
+		return LiveClaim{}, false, fmt.Errorf("read the claim: %w", err)
+	}
+	return claim, true, nil
+}
+
+// ClaimsAt lists the live claims of a sitting by seat.
+func ClaimsAt(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) ([]LiveClaim, error) {
+	rows, err := tx.Query(ctx, claimColumns+` and k.sitting_id = $2 order by k.seat_number, k.id`, organisationID, sittingID)
+	if err != nil {
+		return nil, fmt.Errorf("list the claims: %w", err)
+	}
+	claims, err := pgx.CollectRows(rows, pgx.RowToStructByName[LiveClaim])
+	if err != nil {
+		return nil, fmt.Errorf("read the claims: %w", err)
+	}
+	return claims, nil
+}

@@ -1,0 +1,82 @@
+// Package timeline keeps what was done and what people were told, by whom, in the facts of that
+// moment. It only ever adds; sentences are made of the facts later, in the reader's language.
+package timeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Actor is who acts: it stands on every row of the timeline.
+type Actor struct {
+	Name           string
+	OrganisationID int64 // the only organisation they act for
+	Installation   bool  // the administrator of the installation acts for all of them
+}
+
+// MayActFor tells whether the actor acts for the organisation. Who does not is told that the
+// thing does not exist.
+func (a Actor) MayActFor(organisationID int64) bool {
+	return a.Installation || a.OrganisationID == organisationID
+}
+
+// Kind is what happened.
+type Kind string
+
+// Subject says what an entry is about; zero is "nothing of that sort".
+type Subject struct {
+	CampaignID  int64
+	CandidateID int64
+	SittingID   int64
+	ClaimID     int64
+	RunID       int64
+}
+
+// Entry is one thing that happened, with the facts as they were: names and labels, not keys.
+type Entry struct {
+	Kind    Kind
+	Subject Subject
+	Facts   any
+}
+
+// Record adds the entries in their order, in one statement. The instant is the database's.
+func Record(ctx context.Context, tx pgx.Tx, organisationID int64, actor Actor, entries ...Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	var kinds, facts []string
+	var campaigns, candidates, sittings, claims, runs []*int64
+	for _, entry := range entries {
+		text, err := json.Marshal(entry.Facts)
+		if err != nil {
+			return fmt.Errorf("write the facts of %s: %w", entry.Kind, err)
+		}
+		kinds, facts = append(kinds, string(entry.Kind)), append(facts, string(text))
+		campaigns = append(campaigns, known(entry.Subject.CampaignID))
+		candidates = append(candidates, known(entry.Subject.CandidateID))
+		sittings = append(sittings, known(entry.Subject.SittingID))
+		claims = append(claims, known(entry.Subject.ClaimID))
+		runs = append(runs, known(entry.Subject.RunID))
+	}
+	_, err := tx.Exec(ctx, `
+insert into timeline (organisation_id, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts)
+select $1, $2, e.kind, e.campaign_id, e.candidate_id, e.sitting_id, e.claim_id, e.run_id, e.facts::jsonb
+  from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
+       with ordinality e(kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts, nth)
+ order by e.nth`,
+		organisationID, actor.Name, kinds, campaigns, candidates, sittings, claims, runs, facts)
+	if err != nil {
+		return fmt.Errorf("record the timeline: %w", err)
+	}
+	return nil
+}
+
+func known(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
+}

@@ -1,0 +1,123 @@
+// Package venue decides where people can sit at all: centres, their rooms, and the plan of a
+// room. How many of these places a sitting may use is decided in seating.
+package venue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/problem"
+)
+
+// Bound is the number of places of a room about which nobody said anything. It is a bound, not an
+// estimate: a run never seats more, and names the sittings that fell back on it.
+const Bound = 200
+
+// MostPlaces is the largest capacity that is believed: a stadium; more is a typing mistake.
+const MostPlaces = 100_000
+
+// Centre is a place with rooms.
+type Centre struct {
+	ID       int64
+	Name     string
+	TimeZone string
+	Capacity *int // the places of each of its rooms that says nothing itself
+}
+
+// Seat is a physical place of a room that has a plan: the number is its identity, the label is
+// what is printed.
+type Seat struct {
+	Number     int
+	Label      string
+	Zone       string
+	Blocked    bool
+	Accessible bool
+}
+
+// EnsureCentre finds the centre by its name, without regard to case and spacing, or adds it.
+func EnsureCentre(ctx context.Context, tx pgx.Tx, organisationID int64, name, timeZone string) (Centre, error) {
+	if _, err := tx.Exec(ctx, `insert into centre (organisation_id, name, time_zone) values ($1, $2, $3) on conflict do nothing`,
+		organisationID, name, timeZone); err != nil {
+		return Centre{}, fmt.Errorf("add the centre: %w", err)
+	}
+	centre, found, err := FindCentre(ctx, tx, organisationID, name)
+	if err == nil && !found {
+		err = fmt.Errorf("the centre %q was added and is not there", name)
+	}
+	return centre, err
+}
+
+// FindCentre finds a centre by its name.
+func FindCentre(ctx context.Context, tx pgx.Tx, organisationID int64, name string) (Centre, bool, error) {
+	rows, err := tx.Query(ctx, `select id, name, time_zone, capacity from centre
+ where organisation_id = $1 and name_key(name) = name_key($2)`, organisationID, name)
+	if err != nil {
+		return Centre{}, false, fmt.Errorf("find the centre: %w", err)
+	}
+	centres, err := pgx.CollectRows(rows, pgx.RowToStructByName[Centre])
+	if err != nil || len(centres) == 0 {
+		return Centre{}, false, err
+	}
+	return centres[0], true, nil
+}
+
+// EnsureRoom finds the room of a centre by its name or adds it.
+func EnsureRoom(ctx context.Context, tx pgx.Tx, organisationID, centreID int64, name string) (roomID int64, err error) {
+	if _, err := tx.Exec(ctx, `insert into room (organisation_id, centre_id, name) values ($1, $2, $3) on conflict do nothing`,
+		organisationID, centreID, name); err != nil {
+		return 0, fmt.Errorf("add the room: %w", err)
+	}
+	err = tx.QueryRow(ctx, `select id from room where organisation_id = $1 and centre_id = $2 and name_key(name) = name_key($3)`,
+		organisationID, centreID, name).Scan(&roomID)
+	if err != nil {
+		return 0, fmt.Errorf("find the room: %w", err)
+	}
+	return roomID, nil
+}
+
+// CheckCapacity refuses what cannot be a number of places. 0 is a capacity: nobody sits there.
+func CheckCapacity(capacity *int) error {
+	if capacity != nil && (*capacity < 0 || *capacity > MostPlaces) {
+		return problem.Invalid("capacity_impossible", problem.Facts{"capacity": *capacity, "most": MostPlaces})
+	}
+	return nil
+}
+
+// SetCapacity says how many places a room has, or, with roomID zero, each room of a centre that
+// says nothing itself. Nil takes the number back.
+func SetCapacity(ctx context.Context, tx pgx.Tx, organisationID, centreID, roomID int64, capacity *int) error {
+	if err := CheckCapacity(capacity); err != nil {
+		return err
+	}
+	statement, id := `update centre set capacity = $3 where organisation_id = $1 and id = $2`, centreID
+	if roomID != 0 {
+		statement, id = `update room set capacity = $3 where organisation_id = $1 and id = $2`, roomID
+	}
+	if _, err := tx.Exec(ctx, statement, organisationID, id, capacity); err != nil {
+		return fmt.Errorf("set the capacity: %w", err)
+	}
+	return nil
+}
+
+// LayPlan replaces the plan of a room. Whether the people who already sit there still can is
+// checked in seating, in the same transaction.
+func LayPlan(ctx context.Context, tx pgx.Tx, organisationID, roomID int64, seats []Seat) error {
+	numbers, labels, zones := make([]int, len(seats)), make([]string, len(seats)), make([]string, len(seats))
+	blocked, accessible := make([]bool, len(seats)), make([]bool, len(seats))
+	for i, s := range seats {
+		numbers[i], labels[i], zones[i], blocked[i], accessible[i] = s.Number, s.Label, s.Zone, s.Blocked, s.Accessible
+	}
+	if _, err := tx.Exec(ctx, `delete from seat where organisation_id = $1 and room_id = $2`, organisationID, roomID); err != nil {
+		return fmt.Errorf("take up the old plan: %w", err)
+	}
+	_, err := tx.Exec(ctx, `
+insert into seat (organisation_id, room_id, number, label, zone, blocked, accessible)
+select $1, $2, * from unnest($3::int[], $4::text[], $5::text[], $6::bool[], $7::bool[])`,
+		organisationID, roomID, numbers, labels, zones, blocked, accessible)
+	if err != nil {
+		return fmt.Errorf("lay the plan: %w", err)
+	}
+	return nil
+}
