@@ -27,6 +27,7 @@ const (
 // entered here, in its place, before it is written.
 var domainOrder = []string{
 	"schema",
+	"testdb",
 	"timeline",
 	"account",
 	"venue",
@@ -49,6 +50,9 @@ var domainOrder = []string{
 // importsNoDomain are packages of the domain that stand apart: what the sample makes is fed in from outside, as a school would
 // do it, so that it cannot set up what the program itself could not.
 var importsNoDomain = []string{"sample"}
+
+// forTestsOnly are packages that bring a database up for a test: a product that imported one would carry it to every user.
+var forTestsOnly = []string{domain + "/testdb", base + "/pg/pgtest"}
 
 // source is one import of one file, by import paths.
 type source struct {
@@ -91,6 +95,9 @@ func TestFloors_Control(t *testing.T) {
 		{"sample imports the domain", source{from: domain + "/sample", to: domain + "/account"}, true},
 		{"a package without a place", source{from: domain + "/helpers", to: base + "/pg"}, true},
 		{"an import of a package without a place", source{from: domain + "/verify", to: domain + "/helpers"}, true},
+		{"the product imports what is for tests", source{from: edge + "/cli", to: domain + "/testdb"}, true},
+		{"a test imports what is for tests", source{from: edge + "/cli", to: domain + "/testdb", test: true}, false},
+		{"what is for tests imports the same", source{from: domain + "/testdb", to: base + "/pg/pgtest"}, false},
 		{"edge imports all floors", source{from: edge + "/cli", to: domain + "/convocation"}, false},
 		{"the command imports a rule", source{from: modulePath + "/cmd/usher", to: domain + "/convocation"}, true},
 		{"the command imports the edge", source{from: modulePath + "/cmd/usher", to: edge + "/cli"}, false},
@@ -114,6 +121,8 @@ func forbidden(s source) string {
 		return "a rule does not know who asked"
 	case within(s.from, modulePath+"/cmd") && (within(s.to, domain) || within(s.to, base)):
 		return "the command starts the edge and nothing else"
+	case !s.test && slices.Contains(forTestsOnly, s.to) && !slices.Contains(forTestsOnly, s.from):
+		return "only tests bring up a database like this"
 	case within(s.from, domain):
 		return forbiddenInDomain(s)
 	}
