@@ -3,5 +3,5 @@
 set -euo pipefail
 
 go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}' ./... |
-  grep -v -E -e '^$' -e 'usher/internal/(base/pg/|domain/testdb)' |
+  grep -v -E -e '^$' -e 'usher/internal/(base/pg|domain/testdb)([/ ]|$)' |
   cut -d' ' -f1
