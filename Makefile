@@ -9,7 +9,7 @@ GO ?= go
 
 # A clone may belong to another user, or lie where git is missing: Go would then refuse to build because it cannot stamp the
 # revision. The version is stamped below instead, where git can tell it. What the user's own settings say is kept.
-export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -buildvcs=false)
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -buildvcs=false)
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 LDFLAGS := -X usher/internal/edge/cli.Version=$(VERSION)
@@ -24,7 +24,7 @@ help: ## List these commands
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## Build bin/usher
+build: need-go ## Build bin/usher
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/usher ./cmd/usher
 
 .PHONY: demo
@@ -32,7 +32,7 @@ demo: $(if $(USHER_DATABASE_URL),,need-postgres) build ## Build, seat the sample
 	bin/usher demo $(ARGS)
 
 .PHONY: test
-test: need-postgres ## Run all tests; installs or names what they lack
+test: need-go need-postgres ## Run all tests; installs or names what they lack
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
@@ -68,6 +68,10 @@ check: fresh vet lint test ## Everything a change must pass: generated code, vet
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities, without the network once the modules are here
 	tools/vuln.sh
+
+.PHONY: need-go
+need-go:
+	@tools/need-go.sh $(GO)
 
 .PHONY: need-postgres
 need-postgres:

@@ -151,6 +151,9 @@ as_ordinary_user() {
     seats_the_school 'an ordinary user' "$work/user.log" "${run[@]}" bin/usher demo --no-serve --dir "$user_home/data"
     leaves_nothing_running 'an ordinary user' "$user_home" "$(id -u "$user")"
   done
+  say "an ordinary user's make demo, where nobody chose a directory"
+  seats_the_school 'an ordinary user' "$work/user.log" "${run[@]}" make demo ARGS=--no-serve
+  leaves_nothing_running 'an ordinary user' "$user_home" "$(id -u "$user")"
   if $with_tests; then
     say 'an ordinary user tests'
     "${run[@]}" make --no-print-directory test </dev/null
