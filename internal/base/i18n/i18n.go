@@ -6,6 +6,7 @@ package i18n
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -41,10 +42,14 @@ var bundle = loadBundle()
 func loadBundle() *goi18n.Bundle {
 	b := goi18n.NewBundle(language.English)
 	b.RegisterUnmarshalFunc("toml", toml.Unmarshal)
-	for _, lang := range Languages {
-		if _, err := b.LoadMessageFileFS(locales, "locales/"+lang+".toml"); err != nil {
-			panic(fmt.Sprintf("embedded sentences of %s: %v", lang, err))
+	files, err := fs.Glob(locales, "locales/*.toml") // topic.language.toml
+	for _, file := range files {
+		if err == nil {
+			_, err = b.LoadMessageFileFS(locales, file)
 		}
+	}
+	if err != nil {
+		panic(fmt.Sprintf("embedded sentences: %v", err))
 	}
 	return b
 }

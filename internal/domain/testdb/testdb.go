@@ -1,0 +1,132 @@
+// Package testdb gives every test a migrated database of its own, on a private PostgreSQL that
+// lives as long as the tests of a package.
+package testdb
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/pg/cluster"
+	"usher/internal/domain/schema"
+)
+
+var shared struct {
+	once   sync.Once
+	server *cluster.Server
+	dir    string
+	err    error
+	copies sync.Mutex // a template may be copied by one at a time
+	count  atomic.Int64
+}
+
+// Main runs the tests of a package and ends the server that they used.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the test server:", err)
+			code = max(code, 1)
+		}
+	}
+	if shared.dir != "" {
+		if err := os.RemoveAll(shared.dir); err != nil {
+			fmt.Fprintln(os.Stderr, "remove the test server's directory:", err)
+		}
+	}
+	os.Exit(code)
+}
+
+// New returns a migrated, empty database that goes with the test.
+func New(t testing.TB) *pg.DB {
+	db, _ := NewWithURL(t)
+	return db
+}
+
+// NewWithURL also returns the URL of the database's owner, for what the program itself may not do.
+func NewWithURL(t testing.TB) (*pg.DB, string) {
+	t.Helper()
+	shared.once.Do(start)
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	name := fmt.Sprintf("test_%d", shared.count.Add(1))
+	if err := command(t.Context(), "create database "+name+" template usher_template strategy file_copy"); err != nil {
+		t.Fatal(err)
+	}
+	url := shared.server.URL(name)
+	db, err := pg.Open(t.Context(), url, schema.Migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		db.Close()
+		if err := command(context.Background(), "drop database "+name+" with (force)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return db, url
+}
+
+// Owner is a session of the database's owner: it sees every organisation and may drop a constraint.
+func Owner(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func command(ctx context.Context, statement string) error {
+	shared.copies.Lock()
+	defer shared.copies.Unlock()
+	conn, err := pgx.Connect(ctx, shared.server.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("reach the test server: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+func start() {
+	shared.err = func() error {
+		parent := os.TempDir()
+		if _, err := os.Stat("/dev/shm"); err == nil {
+			parent = "/dev/shm"
+		}
+		dir, err := os.MkdirTemp(parent, "usher-test-")
+		if err != nil {
+			return fmt.Errorf("make a directory for the test server: %w", err)
+		}
+		shared.dir = dir
+		if err := os.Chmod(dir, 0o755); err != nil { // the server may run as another user
+			return fmt.Errorf("open the directory of the test server: %w", err)
+		}
+		ctx := context.Background()
+		shared.server, err = cluster.Start(ctx, filepath.Join(dir, "pg"), "max_connections=200", "fsync=off", "full_page_writes=off")
+		if err != nil {
+			return fmt.Errorf("start the test server: %w", err)
+		}
+		if err := command(ctx, "create database usher_template"); err != nil {
+			return err
+		}
+		template, err := pg.Open(ctx, shared.server.URL("usher_template"), schema.Migrations())
+		if err != nil {
+			return fmt.Errorf("migrate the template: %w", err)
+		}
+		template.Close()
+		return nil
+	}()
+}
