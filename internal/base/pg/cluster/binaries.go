@@ -38,13 +38,7 @@ func (b Binaries) program(name string) string { return filepath.Join(b.Dir, name
 // enough; or the one that USHER_POSTGRES_BIN names. A *Refusal says what to
 // type when there is none.
 func FindBinaries() (Binaries, error) {
-	return searchBinaries(func(found Binaries) bool { return found.Major >= oldestMajor })
-}
-
-// searchBinaries returns the first installation that is wanted. The refusal
-// distinguishes a machine with nothing from one with only an old version.
-func searchBinaries(wanted func(Binaries) bool) (Binaries, error) {
-	var rejected []string
+	var old []string
 	for _, dir := range binaryDirs() {
 		found, err := inspectBinaries(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -53,20 +47,40 @@ func searchBinaries(wanted func(Binaries) bool) (Binaries, error) {
 		if err != nil {
 			return Binaries{}, err
 		}
-		if wanted(found) {
+		if found.Major >= oldestMajor {
 			return found, nil
 		}
-		rejected = append(rejected, fmt.Sprintf("version %d in %s", found.Major, found.Dir))
+		old = append(old, fmt.Sprintf("version %d in %s", found.Major, found.Dir))
 	}
-	if len(rejected) > 0 {
-		return Binaries{}, refuse("Usher needs PostgreSQL %d or newer; this machine has only %s. Install it: apt-get install postgresql",
-			oldestMajor, strings.Join(rejected, " and "))
+	return Binaries{}, refuseBinaries(old)
+}
+
+// findMajor looks for the one version that can read some data, among the
+// packages too when USHER_POSTGRES_BIN names another one.
+func findMajor(major int) (found Binaries, ok bool, err error) {
+	for _, dir := range append(binaryDirs(), packagedDirs()...) {
+		found, err := inspectBinaries(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil || found.Major == major {
+			return found, err == nil, err
+		}
+	}
+	return Binaries{}, false, nil
+}
+
+// refuseBinaries distinguishes a machine with nothing from one with only old versions.
+func refuseBinaries(old []string) error {
+	if len(old) > 0 {
+		return refuse("Usher needs PostgreSQL %d or newer; this machine has only %s. Install it: apt-get install postgresql",
+			oldestMajor, strings.Join(old, " and "))
 	}
 	if chosen := os.Getenv(binariesVariable); chosen != "" {
-		return Binaries{}, refuse("There is no PostgreSQL server (postgres, initdb) in %s, which %s names. Correct or unset it. To install PostgreSQL: apt-get install postgresql",
+		return refuse("There is no PostgreSQL server (postgres, initdb) in %s, which %s names. Correct or unset it. To install PostgreSQL: apt-get install postgresql",
 			chosen, binariesVariable)
 	}
-	return Binaries{}, refuse("There is no PostgreSQL server on this machine. Install it: apt-get install postgresql\n" +
+	return refuse("There is no PostgreSQL server on this machine. Install it: apt-get install postgresql\n" +
 		"Or name a server that you have: --database URL. If PostgreSQL is in an unusual place, set " + binariesVariable + " to the directory of postgres and initdb.")
 }
 

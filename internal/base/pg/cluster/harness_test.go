@@ -134,12 +134,10 @@ func must(t *testing.T, err error) {
 }
 
 // place is a directory that every account may reach, unlike t.TempDir, whose
-// parent is closed; in memory if possible. Whatever runs in it at the end of
-// the test is killed.
+// parent is closed; in memory if possible.
 func place(t *testing.T) string {
 	t.Helper()
-	root := "/dev/shm"
-	dir, err := os.MkdirTemp(root, "usher-cluster-")
+	dir, err := os.MkdirTemp("/dev/shm", "usher-cluster-")
 	if err != nil {
 		dir, err = os.MkdirTemp("/tmp", "usher-cluster-")
 	}
@@ -151,7 +149,8 @@ func place(t *testing.T) string {
 	return dir
 }
 
-// clusterDir is one for a cluster, in a place.
+// clusterDir is one for a cluster, in a place. Whatever still runs in it at the
+// end of the test is killed.
 func clusterDir(t *testing.T) string {
 	t.Helper()
 	return under(t, place(t), "usher")

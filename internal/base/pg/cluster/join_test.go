@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -268,6 +270,41 @@ func TestTerminalSignals_DoNotReachTheServer(t *testing.T) {
 	waitGone(t, keeper)
 }
 
+// A lock that a child inherited would outlive its member.
+func TestLocks_AreNotInherited(t *testing.T) {
+	t.Parallel()
+	dir := clusterDir(t)
+	join(t, dir)
+	child := exec.Command("cat")
+	input, err := child.StdinPipe()
+	must(t, err)
+	must(t, child.Start())
+	if held := openBelow(t, child.Process.Pid, dir); len(held) > 0 {
+		t.Errorf("a child of a member has %v", held)
+	}
+	must(t, input.Close())
+	must(t, child.Wait())
+	for _, held := range openBelow(t, postgresOf(t, dir), dir) {
+		if strings.HasSuffix(held, ".lock") && !slices.Contains([]string{serverLock, ".s.PGSQL.5432.lock"}, filepath.Base(held)) {
+			t.Errorf("PostgreSQL has %s", held)
+		}
+	}
+}
+
+func openBelow(t *testing.T, pid int, dir string) (held []string) {
+	t.Helper()
+	fds := "/proc/" + itoa(pid) + "/fd"
+	entries, err := os.ReadDir(fds)
+	must(t, err)
+	for _, entry := range entries {
+		// It may have been closed since it was listed.
+		if file, err := os.Readlink(filepath.Join(fds, entry.Name())); err == nil && strings.HasPrefix(file, dir) {
+			held = append(held, file)
+		}
+	}
+	return held
+}
+
 func sessionOf(pid int) (int, error) {
 	session, _, errno := syscall.Syscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
 	if errno != 0 {
@@ -303,13 +340,16 @@ func TestStalePostmasterPid_OfALivingStranger(t *testing.T) {
 	must(t, join(t, dir).Leave())
 	h, err := openHome(dir)
 	must(t, err)
-	stranger := launch(t, roleOwner, under(t, place(t), "elsewhere"), nil)
+	elsewhere := clusterDir(t)
+	stranger := launch(t, roleOwner, elsewhere, nil)
 	stranger.joined(t)
-	pid := stranger.cmd.Process.Pid
+	// Of the same account: postgres may signal it, and takes it for a server.
+	pid := postgresOf(t, elsewhere)
 	stale := h.path(filepath.Join(dataDir, "postmaster.pid"))
 	content := strings.Join([]string{itoa(pid), dir + "/data", "1", port, "../socket", "", "", "ready", ""}, "\n")
 	must(t, os.WriteFile(stale, []byte(content), 0o600))
 	must(t, execute(join(t, dir).URL(), "select 1"))
+	stranger.leave(t)
 }
 
 func TestStartedByHand_IsRefused(t *testing.T) {

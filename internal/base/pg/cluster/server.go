@@ -182,6 +182,9 @@ func (h home) clearStalePid() error {
 	if err != nil {
 		return err
 	}
+	if pid == 0 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return nil // postgres sees that itself, and clears up after the dead one
+	}
 	if h.worksInData(pid) {
 		return refuse("A PostgreSQL that was started by hand (process %d) runs on %s. Stop it first: kill -INT %d",
 			pid, filepath.Join(h.shown(), dataDir), pid)
@@ -283,7 +286,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 }
 
 // readPostmaster reads the number and the status of a server. While the file
-// is being written, the status is empty.
+// is being written, or if a crash cut it off, they are 0 and empty.
 func readPostmaster(file string) (pid int, status string, err error) {
 	const statusLine = 7
 	content, err := os.ReadFile(file)
@@ -293,7 +296,7 @@ func readPostmaster(file string) (pid int, status string, err error) {
 	lines := strings.Split(string(content), "\n")
 	pid, err = strconv.Atoi(strings.TrimSpace(lines[0]))
 	if err != nil {
-		pid = 0 // cut off by a crash: nobody's number
+		pid = 0
 	}
 	if len(lines) > statusLine {
 		status = strings.TrimSpace(lines[statusLine])

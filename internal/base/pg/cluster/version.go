@@ -47,15 +47,15 @@ func (h home) binariesFor(major int) (Binaries, error) {
 		return FindBinaries()
 	}
 	if major >= oldestMajor {
-		same, err := searchBinaries(func(found Binaries) bool { return found.Major == major })
-		if err == nil {
-			return same, nil
-		}
-		if refusal := (*Refusal)(nil); !errors.As(err, &refusal) {
-			return Binaries{}, err
+		same, found, err := findMajor(major)
+		if found || err != nil {
+			return same, err
 		}
 	}
 	present, err := FindBinaries()
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		return Binaries{}, refuse("The data in %s was made by PostgreSQL %d. %s", h.shown(), major, refusal.Sentence)
+	}
 	if err != nil {
 		return Binaries{}, err
 	}
@@ -79,7 +79,8 @@ func (h home) refuseVersion(major int, present Binaries) error {
 // that the length of the path does not matter.
 func (h home) moveCommands(major int, present Binaries) string {
 	oldBinaries := strings.Replace(debianBinaries, "*", strconv.Itoa(major), 1)
-	return "  apt-get install postgresql-" + strconv.Itoa(major) + "\n" + h.dumpAndRestore(major, oldBinaries, present.Dir)
+	return "  apt-get install postgresql-" + strconv.Itoa(major) + "\n" +
+		"    (if apt does not know it: /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh, then again)\n" + h.dumpAndRestore(major, oldBinaries, present.Dir)
 }
 
 func (h home) dumpAndRestore(major int, oldBinaries, newBinaries string) string {

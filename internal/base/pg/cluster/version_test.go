@@ -76,6 +76,19 @@ func lastLine(text string) string {
 	return text
 }
 
+func TestFindBinaries_OfTheDataBeforeTheChosenOnes(t *testing.T) {
+	packaged := packagedDirs()
+	if len(packaged) == 0 {
+		t.Skip("needs Debian's package")
+	}
+	t.Setenv(binariesVariable, pretend(t, "postgres (PostgreSQL) 99.1"))
+	bin, err := home{dir: place(t)}.binariesFor(packagedMajor(packaged[0]))
+	must(t, err)
+	if bin.Dir != packaged[0] {
+		t.Fatalf("%+v", bin)
+	}
+}
+
 func TestFindBinaries_None(t *testing.T) {
 	t.Setenv("PATH", "")
 	t.Setenv(binariesVariable, place(t))
@@ -83,6 +96,8 @@ func TestFindBinaries_None(t *testing.T) {
 	expectRefusal(t, err, "apt-get install postgresql", binariesVariable)
 	_, err = Join(t.Context(), clusterDir(t))
 	expectRefusal(t, err, "apt-get install postgresql")
+	_, err = home{dir: place(t)}.binariesFor(98)
+	expectRefusal(t, err, "PostgreSQL 98", "apt-get install postgresql")
 }
 
 func TestFindBinaries_TooOld(t *testing.T) {
