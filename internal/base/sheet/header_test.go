@@ -1,0 +1,111 @@
+package sheet_test
+
+import (
+	"strings"
+	"testing"
+
+	"usher/internal/base/sheet"
+)
+
+func examFields() []sheet.Field {
+	return []sheet.Field{
+		{Name: "session", Titles: []string{"N° de session", "Numéro de session", "session"}},
+		{Name: "site", Titles: []string{"Nom du site", "Centre", "Sede"}},
+		{Name: "room", Titles: []string{"Nom de la salle", "Salle"}},
+		{Name: "family_name", Titles: []string{"Nom de naissance", "Nom"}, Required: true},
+		{Name: "given_name", Titles: []string{"Prénom", "Given name", "Nombre"}, Required: true},
+		{Name: "email", Titles: []string{"E-mail", "Courriel", "E-mail de convocation"}},
+		{Name: "local_id", Titles: []string{"Identifiant local", "Numéro d'inscription"}},
+	}
+}
+
+func TestMatchHeader_OrderCaseAndSignsDoNotMatter(t *testing.T) {
+	t.Parallel()
+	for name, header := range map[string]string{
+		"as the template has them": "N° de session;* Nom du site;* Nom de la salle;* Nom de naissance;* Prénom;E-mail de convocation;Identifiant local",
+		"other order":              "Prénom;E-mail;Nom;Salle;Centre;Identifiant local;Session",
+		"capitals, no accents":     "PRENOM;E_MAIL;NOM;SALLE;CENTRE;IDENTIFIANT LOCAL;Nº DE SESSION",
+		"odd spaces":               "Pre\u0301nom ;e\u00A0mail; nom  de\u2009naissance;salle;centre;identifiant  local;n°\u202Fde session*",
+		"other apostrophe":         "Prénom;Courriel;Nom;Salle;Centre;Numéro d’inscription;session",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			titles := strings.Split(header, ";")
+			columns, err := sheet.MatchHeader(titles, examFields())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "unknown", nil, columns.Unknown)
+			for _, field := range examFields() {
+				if !columns.Has(field.Name) {
+					t.Errorf("%s was not found in %s", field.Name, header)
+				}
+			}
+		})
+	}
+}
+
+func TestMatchHeader_UnknownColumnsAreNamed(t *testing.T) {
+	t.Parallel()
+	columns, err := sheet.MatchHeader([]string{"Observations", "Nom", "", "Prénom", "Observations"}, examFields())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "unknown", []string{"Observations", "(C)", "Observations"}, columns.Unknown)
+	wantEqual(t, "place of Nom", 1, columns.Index("family_name"))
+	wantEqual(t, "place of what is not there", -1, columns.Index("email"))
+	row := sheet.Row{Line: 2, Cells: []string{"x", " Keïta\u00A0"}}
+	for field, want := range map[string]string{"family_name": "Keïta", "given_name": "", "email": ""} {
+		text, err := columns.Text(row, field)
+		wantEqual(t, field, want, text)
+		wantEqual(t, field+"'s error", nil, err)
+	}
+}
+
+func TestMatchHeader_RepeatedColumnIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, titles := range [][]string{{"Nom", "Prénom", "E-mail", "E-mail"}, {"Nom", "E-mail", "Prénom", "COURRIEL"}} {
+		_, err := sheet.MatchHeader(titles, examFields())
+		refusal := wantRefusal(t, err, sheet.RepeatedColumn, 0)
+		if !strings.Contains(refusal.Error(), titles[3]) {
+			t.Errorf("%q does not name %s", refusal.Error(), titles[3])
+		}
+	}
+}
+
+func TestMatchHeader_MissingColumnsAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	_, err := sheet.MatchHeader([]string{"Salle", "Intitulé"}, examFields())
+	refusal := wantRefusal(t, err, sheet.MissingColumns, 0)
+	wantEqual(t, "names", []string{"Nom de naissance", "Prénom"}, refusal.Names)
+	wantEqual(t, "found", []string{"Salle", "Intitulé"}, refusal.Found)
+}
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+	const address = "awa.diop@example.org"
+	for name, c := range map[string]struct{ text, want string }{
+		"as it is":                     {address, address},
+		"space behind":                 {address + " ", address},
+		"mark of direction":            {address + "\u200F", address},
+		"no-break space before":        {"\u00A0" + address, address},
+		"byte order mark, word joiner": {"\uFEFFawa\u2060.diop@example.org", address},
+		"zero-width, soft hyphen":      {"awa\u200B.di\u00ADop@example.org", address},
+		"isolates":                     {"\u2068" + address + "\u2069", address},
+		"line break in an address":     {"awa@example.org\r\nBcc: x@y.org", "awa@example.org Bcc: x@y.org"},
+		"control characters":           {"Awa\x00\x1b\x7f", "Awa"},
+		"runs of spaces":               {"  Awa \t\u2009\u202F Nana  ", "Awa Nana"},
+		"composed form":                {"Agne\u0300s", "Agnès"},
+		"invisible before an accent":   {"Agne\u200B\u0300s", "Agnès"},
+		"mark without a composed form": {"Kɔ\u0300ɔ\u0300nyɛ\u0301", "Kɔ\u0300ɔ\u0300nyɛ\u0301"},
+		"apostrophes stay":             {"N’Guessan d'Almeida", "N’Guessan d'Almeida"},
+		"space and invisible":          {" \u200B \u00A0", ""},
+		"nothing":                      {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantEqual(t, "cleaned", c.want, sheet.Clean(c.text))
+			wantEqual(t, "cleaned twice", c.want, sheet.Clean(sheet.Clean(c.text)))
+		})
+	}
+}
