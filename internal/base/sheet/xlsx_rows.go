@@ -167,6 +167,7 @@ type rawCell struct {
 	value   string
 	inline  string
 	formula bool
+	result  bool // has a value, be it an empty text
 }
 
 func (s *sheetReader) rawCell(start xml.StartElement) (rawCell, error) {
@@ -184,6 +185,7 @@ func (s *sheetReader) rawCell(start xml.StartElement) (rawCell, error) {
 		switch token := token.(type) {
 		case xml.StartElement:
 			inValue = token.Name.Local == "v"
+			cell.result = cell.result || inValue
 			cell.formula = cell.formula || token.Name.Local == "f"
 		case xml.CharData:
 			if inValue {
@@ -202,7 +204,7 @@ func (s *sheetReader) rawCell(start xml.StartElement) (rawCell, error) {
 // cellText says what a cell tells a person, and what is wrong with it.
 func (w *workbook) cellText(cell rawCell) (string, NoteKind, error) {
 	if cell.value == "" && cell.inline == "" {
-		if cell.formula && cell.kind != "str" {
+		if cell.formula && !cell.result {
 			return "", FormulaFailed, nil
 		}
 		return "", "", nil
