@@ -111,3 +111,17 @@ func EditStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, code
 	})
 	return after, err
 }
+
+// StatusOf is the step at which a candidate stands.
+func StatusOf(ctx context.Context, tx pgx.Tx, c Campaign, candidate Candidate) (Status, error) {
+	statuses, err := Statuses(ctx, tx, c)
+	if err != nil {
+		return Status{}, err
+	}
+	for _, status := range statuses {
+		if status.ID == candidate.StatusID {
+			return status, nil
+		}
+	}
+	return Status{}, fmt.Errorf("candidate %d has status %d, which the campaign lacks", candidate.ID, candidate.StatusID)
+}

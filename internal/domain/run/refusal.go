@@ -69,13 +69,15 @@ select $1, $2, w.list, w.item, nullif(w.candidate_id, 0), nullif(w.exam_id, 0), 
 	return nil
 }
 
-// Withdraw takes back what a run that is still going refused in a list for an exam: it looks again.
-func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID, examID int64, list List) error {
-	if _, err := tx.Exec(ctx, `delete from refusal where organisation_id = $1 and run_id = $2 and list = $3 and exam_id = $4`,
-		organisationID, runID, list, examID); err != nil {
-		return fmt.Errorf("take back the refusals: %w", err)
+// Withdraw takes back what a run that is still going refused in a list for an exam, because it
+// looks again, and tells how many that were.
+func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID, examID int64, list List) (int, error) {
+	tag, err := tx.Exec(ctx, `delete from refusal where organisation_id = $1 and run_id = $2 and list = $3 and exam_id = $4`,
+		organisationID, runID, list, examID)
+	if err != nil {
+		return 0, fmt.Errorf("take back the refusals: %w", err)
 	}
-	return nil
+	return int(tag.RowsAffected()), nil
 }
 
 // Refusals lists a part of a report in its order, at most limit rows after the first offset.

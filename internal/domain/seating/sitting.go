@@ -90,6 +90,18 @@ func FindSitting(ctx context.Context, tx pgx.Tx, c admission.Campaign, reference
 	return found[0], nil
 }
 
+// SittingByID reads a sitting of the campaign, also one that is over.
+func SittingByID(ctx context.Context, tx pgx.Tx, c admission.Campaign, id int64) (Sitting, error) {
+	found, err := collectSittings(tx.Query(ctx, sittingColumns+` and s.id = $3`, c.OrganisationID, c.ID, id))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("sitting %d of campaign %s is not there", id, c.Slug)
+	}
+	if err != nil {
+		return Sitting{}, err
+	}
+	return found[0], nil
+}
+
 func collectSittings(rows pgx.Rows, err error) ([]Sitting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the sittings: %w", err)
@@ -174,4 +186,44 @@ func ClaimsAt(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) (
 		return nil, fmt.Errorf("read the claims: %w", err)
 	}
 	return claims, nil
+}
+
+// Usable tells, by sitting, how many places can be given: the bound, less what the room's plan
+// lacks or blocks.
+func Usable(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sitting) (map[int64]int, error) {
+	ids := make([]int64, len(sittings))
+	usable := make(map[int64]int, len(sittings))
+	for i, s := range sittings {
+		ids[i], usable[s.ID] = s.ID, s.Places
+	}
+	rows, err := tx.Query(ctx, `
+select s.id, count(*) filter (where not p.blocked and p.number <= s.places)
+  from sitting s join seat p on (p.organisation_id, p.room_id) = (s.organisation_id, s.room_id)
+ where s.organisation_id = $1 and s.id = any($2) group by s.id`, organisationID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("count the usable places: %w", err)
+	}
+	var id int64
+	var places int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &places}, func() error { usable[id] = places; return nil }); err != nil {
+		return nil, fmt.Errorf("count the usable places: %w", err)
+	}
+	return usable, nil
+}
+
+// Seated counts, by sitting, who holds a place.
+func Seated(ctx context.Context, tx pgx.Tx, c admission.Campaign) (map[int64]int, error) {
+	rows, err := tx.Query(ctx, `
+select k.sitting_id, count(*) from claim k join sitting s on (s.organisation_id, s.id) = (k.organisation_id, k.sitting_id)
+ where k.organisation_id = $1 and s.campaign_id = $2 and k.released_at is null group by k.sitting_id`, c.OrganisationID, c.ID)
+	if err != nil {
+		return nil, fmt.Errorf("count who is seated: %w", err)
+	}
+	seated := map[int64]int{}
+	var id int64
+	var people int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &people}, func() error { seated[id] = people; return nil }); err != nil {
+		return nil, fmt.Errorf("count who is seated: %w", err)
+	}
+	return seated, nil
 }

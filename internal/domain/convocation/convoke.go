@@ -1,0 +1,511 @@
+// Package convocation decides who is called to an exam: those registered who have paid, in a
+// status that opens payment, in the order in which they filed. Seats are chosen in seating;
+// whoever cannot be seated is named here, with the reason.
+//
+// Locks for order, indexes for truth: each chunk of a run takes the campaign's row, reads who is
+// eligible and what is free, and writes claims, timeline, notices, refusals and progress in one
+// transaction. Nothing is sent inside it. Eligibility is the checkpoint: a run that died is
+// simply run again.
+package convocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/notice"
+	"usher/internal/domain/run"
+	"usher/internal/domain/seating"
+	"usher/internal/domain/timeline"
+)
+
+// Task is the name of convocation runs.
+const Task = "convoke"
+
+// Bounds of a run.
+const (
+	chunkSize    = 5_000 // candidates a transaction: well under a second under the campaign's lock
+	chunkRetries = 5     // how often a chunk that collided with another transaction is repeated
+	mostPasses   = 50    // how often a run looks again from the first filer because something changed
+)
+
+// Target is what is to be convoked.
+type Target struct {
+	Campaign string // slug
+	Exam     string // code; empty: all exams of the campaign
+	Sitting  string // reference; empty: all sittings to come
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Done  int // seated or refused so far
+	Total int // eligible without a seat when it began
+}
+
+// Options of a run.
+type Options struct {
+	Progress func(Progress)
+	// step is called at each named step, so that a test can end the process there.
+	step func(name string)
+}
+
+func (o Options) at(step string) {
+	if o.step != nil {
+		o.step(step)
+	}
+}
+
+// counters are what a run keeps of its progress, with every chunk.
+type counters struct {
+	Total         int           `json:"total"`
+	Seated        int           `json:"seated"`
+	AlreadySeated int           `json:"already_seated"`
+	Refused       int           `json:"refused"`
+	ToldNow       int           `json:"told_now"`  // had no address when they were seated, and have one now
+	SeatedAt      map[int64]int `json:"seated_at"` // by sitting
+}
+
+// execution is one run under way.
+type execution struct {
+	db       *pg.DB
+	actor    timeline.Actor
+	campaign admission.Campaign
+	target   Target
+	runID    int64
+	counters counters
+	options  Options
+}
+
+// Convoke seats everybody who is eligible and writes the report, which it returns the id of. It
+// may be run at any time, any number of times and by several at once: nobody is seated or told
+// twice. Whoever cannot be seated is refused by name; that is no error.
+func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target, options Options) (runID int64, err error) {
+	campaign, err := admission.FindCampaign(ctx, db, actor, target.Campaign)
+	if err != nil {
+		return 0, err
+	}
+	exams, err := targetExams(ctx, db, campaign, target)
+	if err != nil {
+		return 0, err
+	}
+	forecast, err := forecast(ctx, db, campaign, exams)
+	if err != nil {
+		return 0, err
+	}
+	runID, err = run.Start(ctx, db, actor, campaign.OrganisationID, Task, campaign.ID, target)
+	if err != nil {
+		return 0, err
+	}
+	e := &execution{db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options,
+		counters: counters{Total: forecast.Eligible, SeatedAt: map[int64]int{}}}
+	options.at("started")
+	if err := e.work(ctx, exams); err != nil {
+		// The run is marked even when its context was cancelled: what it did stands, and it says so.
+		if failed := run.Fail(context.WithoutCancel(ctx), db, campaign.OrganisationID, runID, e.counters, err); failed != nil {
+			return runID, errors.Join(err, failed)
+		}
+		return runID, err
+	}
+	return runID, nil
+}
+
+func (e *execution) work(ctx context.Context, exams []seating.Exam) error {
+	for _, exam := range exams {
+		if err := e.convokeExam(ctx, exam); err != nil {
+			return fmt.Errorf("convoke exam %s: %w", exam.Code, err)
+		}
+	}
+	return e.finish(ctx, exams)
+}
+
+// targetExams are the exams to convoke for: all of the campaign, one, or that of one sitting.
+func targetExams(ctx context.Context, db *pg.DB, c admission.Campaign, target Target) (exams []seating.Exam, err error) {
+	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if exams, err = seating.Exams(ctx, tx, c, target.Exam); err != nil || target.Sitting == "" {
+			return err
+		}
+		sitting, err := seating.FindSitting(ctx, tx, c, target.Sitting)
+		if err != nil {
+			return err
+		}
+		for _, exam := range exams {
+			if exam.ID == sitting.ExamID {
+				exams = []seating.Exam{exam}
+				return nil
+			}
+		}
+		return problem.Invalid("sitting_of_other_exam", problem.Facts{"sitting": sitting.Reference, "exam": sitting.Exam})
+	})
+	return exams, err
+}
+
+// applicant is one eligible candidate as a chunk reads them.
+type applicant struct {
+	CandidateID     int64
+	FiledAt         time.Time
+	Reference       string
+	FamilyName      string
+	GivenName       string
+	CentreID        int64
+	Centre          string
+	NeedsAccessible bool
+	HasEmail        bool
+	HasPhone        bool
+}
+
+func (a applicant) name() string {
+	return admission.Candidate{FamilyName: a.FamilyName, GivenName: a.GivenName}.Name()
+}
+
+// mark is a place in the filing order: who comes after it was not looked at yet.
+type mark struct {
+	filedAt time.Time
+	id      int64
+}
+
+// readEligible reads, in filing order, the next candidates who are to be called: after the mark,
+// and not yet refused by this run.
+func readEligible(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID, runID int64, after mark, limit int) ([]applicant, error) {
+	rows, err := tx.Query(ctx, `
+select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coalesce(t.centre_id, 0) as centre_id,
+       coalesce((select v.name from centre v where v.organisation_id = t.organisation_id and v.id = t.centre_id), '') as centre,
+       t.needs_accessible, t.has_email, t.has_phone
+  from standing t
+ where t.organisation_id = $1 and t.campaign_id = $2 and t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5)
+   and t.opens_payment and t.paid and t.claim_id is null
+   and (select 1 from refusal f where f.organisation_id = $1 and f.run_id = $6 and f.list = 'refused'
+           and f.item = t.candidate_id || '/' || t.exam_id limit 1) is null
+ order by t.filed_at, t.candidate_id limit $7`, c.OrganisationID, c.ID, examID, after.filedAt, after.id, runID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read who is eligible: %w", err)
+	}
+	applicants, err := pgx.CollectRows(rows, pgx.RowToStructByName[applicant])
+	if err != nil {
+		return nil, fmt.Errorf("read who is eligible: %w", err)
+	}
+	return applicants, nil
+}
+
+func item(candidateID, examID int64) string {
+	return strconv.FormatInt(candidateID, 10) + "/" + strconv.FormatInt(examID, 10)
+}
+
+// pass is one look through the filing order of an exam.
+type pass struct {
+	exam     seating.Exam
+	openings *seating.Openings
+	revision admission.Revision
+	after    mark
+	fresh    bool // nothing was read since the last look from the first filer
+}
+
+// convokeExam takes chunk after chunk until a look from the first filer finds nobody who is
+// neither seated nor refused by this run. When seats came free or somebody may sit elsewhere
+// (the campaign was revised), those whom the run refused are looked at again: nobody may be
+// refused for lack of seats while a later filer gets one.
+func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
+	p := &pass{exam: exam, fresh: true}
+	for passes := 0; ; {
+		done, err := e.chunk(ctx, p, chunkSize)
+		if err != nil {
+			return err
+		}
+		if !done {
+			continue
+		}
+		if p.fresh {
+			return e.rank(ctx, exam)
+		}
+		if passes++; passes == mostPasses {
+			return e.refuseRest(ctx, p)
+		}
+		p.after, p.fresh = mark{}, true
+	}
+}
+
+// chunk seats the next candidates in one transaction; it is repeated when it collides with
+// another, and row by row when the database refuses it for another reason, so that only the row
+// at fault is refused.
+func (e *execution) chunk(ctx context.Context, p *pass, limit int) (done bool, err error) {
+	before := *p
+	for attempt := 0; ; attempt++ {
+		var next pass
+		var gained counters
+		next, gained, done, err = e.tryChunk(ctx, before, limit)
+		if err == nil {
+			*p = next
+			e.counters = gained
+			e.report()
+			return done, nil
+		}
+		before.openings = nil // what it believed of full sittings may come from what was rolled back
+		if pg.MayRepeat(err) && attempt < chunkRetries {
+			continue
+		}
+		if pg.Interrupted(err) {
+			return false, err
+		}
+		if limit > 1 {
+			return e.rowByRow(ctx, p, before, limit)
+		}
+		return false, err
+	}
+}
+
+// rowByRow does a refused chunk again one candidate at a time.
+func (e *execution) rowByRow(ctx context.Context, p *pass, before pass, limit int) (done bool, err error) {
+	*p = before
+	for range limit {
+		skipped := *p
+		done, err = e.chunk(ctx, p, 1)
+		if err != nil && !pg.Interrupted(err) {
+			*p = skipped
+			err = e.setAside(ctx, p, err)
+		}
+		if err != nil || done {
+			return done, err
+		}
+	}
+	return false, nil
+}
+
+// setAside refuses the candidate at whom the chunk failed, and goes on after them.
+func (e *execution) setAside(ctx context.Context, p *pass, cause error) error {
+	incident := fmt.Sprintf("%d-%d", e.runID, e.counters.Refused+1)
+	slog.ErrorContext(ctx, "a candidate could not be seated", "run", e.runID, "incident", incident, "error", cause)
+	gained := e.counters
+	err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		rows, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.runID, p.after, 1)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		p.after = mark{rows[0].FiledAt, rows[0].CandidateID}
+		p.openings = nil
+		gained.Refused++
+		if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID,
+			refusalOf(rows[0], p.exam, "fault", problem.Facts{"incident": incident})); err != nil {
+			return err
+		}
+		return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, gained)
+	})
+	if err == nil {
+		e.counters = gained
+	}
+	return err
+}
+
+func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass, gained counters, done bool, err error) {
+	c := e.campaign
+	gained = e.counters
+	gained.SeatedAt = cloneCounts(e.counters.SeatedAt)
+	err = e.db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		revision, err := admission.Lock(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		e.options.at("locked")
+		if err := e.lookAgain(ctx, tx, &p, &gained, revision); err != nil {
+			return err
+		}
+		applicants, err := readEligible(ctx, tx, c, p.exam.ID, e.runID, p.after, limit)
+		if err != nil {
+			return err
+		}
+		if done = len(applicants) == 0; done {
+			return nil
+		}
+		last := applicants[len(applicants)-1]
+		p.after, p.fresh = mark{last.FiledAt, last.CandidateID}, false
+		if err := e.seat(ctx, tx, &p, &gained, applicants); err != nil {
+			return err
+		}
+		if err := run.Keep(ctx, tx, c.OrganisationID, e.runID, gained); err != nil {
+			return err
+		}
+		e.options.at("kept")
+		return nil
+	})
+	if err == nil {
+		e.options.at("committed")
+	}
+	return p, gained, done, err
+}
+
+func cloneCounts(counts map[int64]int) map[int64]int {
+	clone := make(map[int64]int, len(counts))
+	for id, count := range counts {
+		clone[id] = count
+	}
+	return clone
+}
+
+// lookAgain begins anew from the first filer when the campaign was revised since the last chunk.
+func (e *execution) lookAgain(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, revision admission.Revision) error {
+	if p.openings != nil && p.revision == revision {
+		return nil
+	}
+	openings, err := seating.Open(ctx, tx, e.campaign, p.exam.ID, e.target.Sitting)
+	if err != nil {
+		return err
+	}
+	if p.openings != nil || p.revision != revision {
+		taken, err := run.Withdraw(ctx, tx, e.campaign.OrganisationID, e.runID, p.exam.ID, run.ListRefused)
+		if err != nil {
+			return err
+		}
+		gained.Refused -= taken
+		p.after, p.fresh = mark{}, true
+	}
+	p.openings, p.revision = openings, revision
+	return nil
+}
+
+// seat gives the applicants their seats and writes what follows from it.
+func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, applicants []applicant) error {
+	c := e.campaign
+	of := make(map[int64]applicant, len(applicants))
+	wanted := make([]seating.Applicant, len(applicants))
+	for i, a := range applicants {
+		of[a.CandidateID] = a
+		wanted[i] = seating.Applicant{CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible}
+	}
+	outcome, err := seating.Assign(ctx, tx, c, e.runID, p.exam.ID, p.openings, wanted)
+	if err != nil {
+		return err
+	}
+	e.options.at("claimed")
+	if err := recordSeated(ctx, tx, c, e.actor, e.runID, outcome.Claims, of); err != nil {
+		return err
+	}
+	e.options.at("recorded")
+	if err := writeNotices(ctx, tx, c, outcome.Claims, of); err != nil {
+		return err
+	}
+	e.options.at("noticed")
+	refusals := make([]run.Refusal, 0, len(outcome.Misses))
+	for _, miss := range outcome.Misses {
+		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(of[miss.CandidateID], p.exam)))
+	}
+	for _, claim := range outcome.Claims {
+		gained.SeatedAt[claim.Sitting.ID]++
+		if a := of[claim.CandidateID]; a.NeedsAccessible && !claim.Accessible {
+			refusals = append(refusals, needsAccessible(a, p.exam, claim))
+		}
+	}
+	if err := run.Refuse(ctx, tx, c.OrganisationID, e.runID, refusals...); err != nil {
+		return err
+	}
+	e.options.at("refused")
+	gained.Seated += len(outcome.Claims)
+	gained.Refused += len(outcome.Misses)
+	return nil
+}
+
+func missFacts(a applicant, exam seating.Exam) problem.Facts {
+	return problem.Facts{"exam": exam.Code, "centre": a.Centre}
+}
+
+func refusalOf(a applicant, exam seating.Exam, reason string, facts problem.Facts) run.Refusal {
+	return run.Refusal{
+		List: run.ListRefused, Item: item(a.CandidateID, exam.ID), CandidateID: a.CandidateID, ExamID: exam.ID,
+		Reference: a.Reference, Name: a.name(), Reason: reason, Facts: facts,
+	}
+}
+
+// needsAccessible names somebody who needs an accessible seat and was given another, because the
+// sitting where their turn fell had none left.
+func needsAccessible(a applicant, exam seating.Exam, claim seating.Claim) run.Refusal {
+	r := refusalOf(a, exam, "no_accessible_seat", problem.Facts{
+		"sitting": claim.Sitting.Reference, "place": claim.Sitting.Place(), "seat": claim.SeatLabel,
+	})
+	r.List = run.ListAttention
+	return r
+}
+
+// SeatFacts are what the timeline keeps of a seat that was given: what its holder was told.
+type SeatFacts struct {
+	Candidate string       `json:"candidate"`
+	Exam      string       `json:"exam"`
+	Sitting   string       `json:"sitting"`
+	Centre    string       `json:"centre"`
+	Room      string       `json:"room"`
+	Seat      string       `json:"seat"` // the label; empty: given at the door
+	StartsAt  i18n.Instant `json:"starts_at"`
+	Reason    string       `json:"reason,omitempty"`
+}
+
+func seatFacts(candidate string, s *seating.Sitting, label string) SeatFacts {
+	return SeatFacts{Candidate: candidate, Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, Seat: label, StartsAt: s.Begins()}
+}
+
+func recordSeated(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, runID int64, claims []seating.Claim, of map[int64]applicant) error {
+	entries := make([]timeline.Entry, len(claims))
+	for i, claim := range claims {
+		entries[i] = timeline.Entry{
+			Kind: KindSeated,
+			Subject: timeline.Subject{CampaignID: c.ID, CandidateID: claim.CandidateID, SittingID: claim.Sitting.ID,
+				ClaimID: claim.ID, RunID: runID},
+			Facts: seatFacts(of[claim.CandidateID].name(), claim.Sitting, claim.SeatLabel),
+		}
+	}
+	return timeline.Record(ctx, tx, c.OrganisationID, actor, entries...)
+}
+
+func writeNotices(ctx context.Context, tx pgx.Tx, c admission.Campaign, claims []seating.Claim, of map[int64]applicant) error {
+	notices := make([]notice.Notice, len(claims))
+	for i, claim := range claims {
+		a := of[claim.CandidateID]
+		notices[i] = notice.Notice{
+			Kind: notice.KindConvocation, ClaimID: claim.ID, CandidateID: claim.CandidateID,
+			On: claim.Sitting.Day(), Revision: claim.Sitting.Revision, HasEmail: a.HasEmail, HasPhone: a.HasPhone,
+		}
+	}
+	return notice.Write(ctx, tx, c.OrganisationID, c.ID, c.NoticesWait, notices...)
+}
+
+// The kinds of timeline rows that seating leaves.
+const (
+	KindSeated       timeline.Kind = "seated"
+	KindReleased     timeline.Kind = "released"
+	KindSittingMoved timeline.Kind = "sitting_moved"
+)
+
+func (e *execution) report() {
+	if e.options.Progress != nil {
+		e.options.Progress(Progress{Done: e.counters.Seated + e.counters.Refused, Total: e.counters.Total})
+	}
+}
+
+// refuseRest names those for whom the run never found a quiet moment: every look was followed by
+// another change.
+func (e *execution) refuseRest(ctx context.Context, p *pass) error {
+	for after := (mark{}); ; {
+		left := 0
+		err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+			rest, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.runID, after, chunkSize)
+			if err != nil || len(rest) == 0 {
+				return err
+			}
+			left = len(rest)
+			after = mark{rest[left-1].FiledAt, rest[left-1].CandidateID}
+			refusals := make([]run.Refusal, left)
+			for i, a := range rest {
+				refusals[i] = refusalOf(a, p.exam, "changing", missFacts(a, p.exam))
+			}
+			return run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, refusals...)
+		})
+		if err != nil || left == 0 {
+			return err
+		}
+		e.counters.Refused += left
+	}
+}

@@ -1,0 +1,166 @@
+package convocation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/payment"
+	"usher/internal/domain/seating"
+	"usher/internal/domain/timeline"
+)
+
+// Explanation is why a candidate has a seat or none, and what would change it.
+type Explanation struct {
+	Candidate admission.Candidate
+	Status    admission.Status
+	Standing  payment.Standing
+	Exams     []ExamExplanation // by exam code; none: not registered for any
+}
+
+// ExamExplanation is the state of one exam: each fact is a sentence (explain_<code>).
+type ExamExplanation struct {
+	Exam     string
+	Seated   bool
+	Sentence Saying
+	Remedy   Saying // what would change it; empty code: nothing needs to
+	Doubt    Saying // why somebody must decide whether the seat is kept; empty code: no doubt
+}
+
+// Saying is a sentence to be: its code and its facts.
+type Saying struct {
+	Code  string
+	Facts problem.Facts
+}
+
+// Explain tells, for every exam of a candidate, why they are seated or why not. Who is eligible
+// and has no seat is given their turn in a rehearsal of the next run, so the answer is what that
+// run would do at this moment.
+func Explain(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference string) (Explanation, error) {
+	var explanation Explanation
+	c, err := admission.FindCampaign(ctx, db, actor, campaign)
+	if err != nil {
+		return explanation, err
+	}
+	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if explanation.Candidate, err = admission.FindCandidate(ctx, tx, c, reference); err != nil {
+			return err
+		}
+		candidate := explanation.Candidate
+		if explanation.Status, err = admission.StatusOf(ctx, tx, c, candidate); err != nil {
+			return err
+		}
+		if explanation.Standing, err = payment.StandingOf(ctx, tx, c, candidate.ID); err != nil {
+			return err
+		}
+		exams, err := registeredExams(ctx, tx, c, candidate)
+		if err != nil {
+			return err
+		}
+		for _, exam := range exams {
+			told, err := explanation.explainExam(ctx, tx, c, exam)
+			if err != nil {
+				return err
+			}
+			explanation.Exams = append(explanation.Exams, told)
+		}
+		return nil
+	})
+	return explanation, err
+}
+
+func registeredExams(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate) ([]seating.Exam, error) {
+	all, err := seating.Exams(ctx, tx, c, "")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `select exam_id from registration where organisation_id = $1 and candidate_id = $2`,
+		c.OrganisationID, candidate.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the registrations: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("read the registrations: %w", err)
+	}
+	registered := map[int64]bool{}
+	for _, id := range ids {
+		registered[id] = true
+	}
+	var exams []seating.Exam
+	for _, exam := range all {
+		if registered[exam.ID] {
+			exams = append(exams, exam)
+		}
+	}
+	return exams, nil
+}
+
+func (x *Explanation) explainExam(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam) (ExamExplanation, error) {
+	told := ExamExplanation{Exam: exam.Code}
+	claim, seated, err := seating.ClaimOf(ctx, tx, c.OrganisationID, x.Candidate.ID, exam.ID)
+	if err != nil {
+		return told, err
+	}
+	if seated {
+		told.Seated = true
+		sitting, err := seating.SittingByID(ctx, tx, c, claim.SittingID)
+		if err != nil {
+			return told, err
+		}
+		told.Sentence = seatedSaying(sitting, claim)
+		told.Doubt = x.notCalled()
+		return told, nil
+	}
+	if why := x.notCalled(); why.Code != "" {
+		told.Sentence = why
+		told.Remedy = Saying{"explain_remedy_" + why.Code[len("explain_"):], why.Facts}
+		return told, nil
+	}
+	return told, x.rehearseTurn(ctx, tx, c, exam, &told)
+}
+
+func seatedSaying(sitting seating.Sitting, claim seating.LiveClaim) Saying {
+	facts := problem.Facts{"exam": sitting.Exam, "sitting": sitting.Reference, "place": sitting.Place(), "starts_at": sitting.Begins(), "seat": claim.Label()}
+	switch {
+	case claim.SeatNumber == nil:
+		return Saying{"explain_seated_at_door", facts}
+	case claim.ByHand:
+		return Saying{"explain_seated_by_hand", facts}
+	}
+	return Saying{"explain_seated", facts}
+}
+
+// notCalled says why the candidate is not called from their status or payments; empty: they are.
+func (x *Explanation) notCalled() Saying {
+	facts := problem.Facts{"status": x.Status.Label, "advice": x.Status.Advice, "owed": x.Standing.Owed, "paid": x.Standing.Paid, "fee": x.Standing.Fee}
+	switch {
+	case !x.Status.OpensPayment:
+		return Saying{"explain_status_closed", facts}
+	case !x.Standing.Enough:
+		return Saying{"explain_owes", facts}
+	}
+	return Saying{}
+}
+
+func (x *Explanation) rehearseTurn(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam, told *ExamExplanation) error {
+	return rehearse(ctx, tx, c, []seating.Exam{exam}, "", func(r rehearsal) bool {
+		if r.applicant.CandidateID != x.Candidate.ID {
+			return true
+		}
+		if r.reason == "" {
+			told.Sentence = Saying{"explain_next_run", problem.Facts{
+				"exam": exam.Code, "sitting": r.choice.Sitting.Reference, "place": r.choice.Sitting.Place(),
+				"starts_at": r.choice.Sitting.Begins(), "seat": r.choice.SeatLabel}}
+			told.Remedy = Saying{"explain_remedy_next_run", problem.Facts{"campaign": c.Slug}}
+			return false
+		}
+		told.Sentence = Saying{"refusal_" + string(r.reason), r.facts}
+		told.Remedy = Saying{"explain_remedy_" + string(r.reason), r.facts}
+		return false
+	})
+}

@@ -1,0 +1,262 @@
+package convocation
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
+	"usher/internal/domain/notice"
+	"usher/internal/domain/run"
+	"usher/internal/domain/seating"
+)
+
+// listSize is how many rows of a list are written in one transaction.
+const listSize = 5_000
+
+// rank tells those who lack a seat how far they are from one: the first of them stands one place
+// behind the last seat of their centre (or of the exam, when they chose none).
+func (e *execution) rank(ctx context.Context, exam seating.Exam) error {
+	var ranked []run.Refusal
+	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		openings, err := seating.Open(ctx, tx, e.campaign, exam.ID, e.target.Sitting)
+		if err != nil {
+			return err
+		}
+		places, err := usablePlaces(ctx, tx, e.campaign.OrganisationID, openings)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+select f.candidate_id, f.reason, coalesce(c.centre_id, 0), coalesce(v.name, ''),
+       row_number() over (partition by c.centre_id order by c.filed_at, c.id)
+  from refusal f
+  join candidate c on (c.organisation_id, c.id) = (f.organisation_id, f.candidate_id)
+  left join centre v on (v.organisation_id, v.id) = (c.organisation_id, c.centre_id)
+ where f.organisation_id = $1 and f.run_id = $2 and f.list = 'refused' and f.exam_id = $3 and f.reason = any($4)`,
+			e.campaign.OrganisationID, e.runID, exam.ID,
+			[]seating.Reason{seating.ReasonRoomFull, seating.ReasonCentreFull, seating.ReasonExamFull})
+		if err != nil {
+			return fmt.Errorf("rank those without a seat: %w", err)
+		}
+		var candidateID, centreID int64
+		var reason, centre string
+		var nth int
+		_, err = pgx.ForEachRow(rows, []any{&candidateID, &reason, &centreID, &centre, &nth}, func() error {
+			ranked = append(ranked, run.Refusal{
+				List: run.ListRefused, Item: item(candidateID, exam.ID), CandidateID: candidateID, ExamID: exam.ID, Reason: reason,
+				Facts: problem.Facts{"exam": exam.Code, "centre": centre, "rank": places[centreID] + nth, "places": places[centreID]},
+			})
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return e.writeList(ctx, ranked)
+}
+
+// usablePlaces sums up the places of the openings by centre; under 0 those of all centres.
+func usablePlaces(ctx context.Context, tx pgx.Tx, organisationID int64, openings *seating.Openings) (map[int64]int, error) {
+	usable, err := seating.Usable(ctx, tx, organisationID, openings.Sittings())
+	if err != nil {
+		return nil, err
+	}
+	sums := map[int64]int{}
+	for _, sitting := range openings.Sittings() {
+		sums[sitting.CentreID] += usable[sitting.ID]
+		sums[0] += usable[sitting.ID]
+	}
+	return sums, nil
+}
+
+func (e *execution) writeList(ctx context.Context, refusals []run.Refusal) error {
+	for len(refusals) > 0 {
+		part := refusals[:min(listSize, len(refusals))]
+		err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+			if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, part...); err != nil {
+				return err
+			}
+			return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, e.counters)
+		})
+		if err != nil {
+			return err
+		}
+		refusals = refusals[len(part):]
+	}
+	return nil
+}
+
+// finish writes the lists of those whom nobody asked for and who must not be forgotten, makes
+// ready what could not be told before, and ends the run.
+func (e *execution) finish(ctx context.Context, exams []seating.Exam) error {
+	ids := make([]int64, len(exams))
+	for i, exam := range exams {
+		ids[i] = exam.ID
+	}
+	var lists []run.Refusal
+	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		for _, read := range []func(context.Context, pgx.Tx, []int64) ([]run.Refusal, error){e.notCalled, e.seatedInDoubt, e.notReachable} {
+			list, err := read(ctx, tx, ids)
+			if err != nil {
+				return err
+			}
+			lists = append(lists, list...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.writeList(ctx, lists); err != nil {
+		return err
+	}
+	e.options.at("listed")
+	err = e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		told, err := notice.Retry(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, e.campaign.NoticesWait)
+		if err != nil {
+			return err
+		}
+		outcome := outcome{counters: e.counters}
+		outcome.ToldNow = told
+		if outcome.Sittings, err = e.fill(ctx, tx, ids); err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, `
+select count(*) from claim where organisation_id = $1 and exam_id = any($2) and released_at is null and run_id is distinct from $3`,
+			e.campaign.OrganisationID, ids, e.runID).Scan(&outcome.AlreadySeated)
+		if err != nil {
+			return fmt.Errorf("count who was seated already: %w", err)
+		}
+		return run.Finish(ctx, tx, e.campaign.OrganisationID, e.runID, outcome)
+	})
+	e.options.at("finished")
+	return err
+}
+
+// outcome is what a finished run keeps: its counters and how full the sittings were at its end.
+type outcome struct {
+	counters
+	Sittings []Fill `json:"sittings"`
+}
+
+// Fill is how full a sitting was at the end of a run.
+type Fill struct {
+	Sitting    string       `json:"sitting"`
+	Exam       string       `json:"exam"`
+	Centre     string       `json:"centre"`
+	Room       string       `json:"room"`
+	StartsAt   i18n.Instant `json:"starts_at"`
+	Seated     int          `json:"seated"`   // in all
+	Added      int          `json:"added"`    // by the run
+	Capacity   int          `json:"capacity"` // places that can be given
+	PlacesFrom string       `json:"places_from"`
+}
+
+func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fill, error) {
+	wanted := map[int64]bool{}
+	for _, id := range examIDs {
+		wanted[id] = true
+	}
+	all, err := seating.Sittings(ctx, tx, e.campaign)
+	if err != nil {
+		return nil, err
+	}
+	usable, err := seating.Usable(ctx, tx, e.campaign.OrganisationID, all)
+	if err != nil {
+		return nil, err
+	}
+	seated, err := seating.Seated(ctx, tx, e.campaign)
+	if err != nil {
+		return nil, err
+	}
+	fills := []Fill{}
+	for _, s := range all {
+		if wanted[s.ExamID] && (e.target.Sitting == "" || s.Reference == e.target.Sitting) {
+			fills = append(fills, Fill{
+				Sitting: s.Reference, Exam: s.Exam, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins(),
+				Seated: seated[s.ID], Added: e.counters.SeatedAt[s.ID], Capacity: usable[s.ID], PlacesFrom: s.PlacesFrom,
+			})
+		}
+	}
+	return fills, nil
+}
+
+// notCalled lists who has paid and is not called: their status does not open payment, or they are
+// registered for none of the exams. Money was taken from them, so they are named.
+func (e *execution) notCalled(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
+	return e.list(ctx, tx, run.ListNotCalled, `
+select c.id, c.reference, c.family_name, c.given_name,
+       case when not s.opens_payment then 'status_closed' else 'not_registered' end as reason,
+       jsonb_build_object('status', s.label, 'paid', jsonb_build_object('minor', c.paid_minor, 'currency', g.currency)) as facts
+  from candidate c
+  join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
+  join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
+ where c.organisation_id = $1 and c.campaign_id = $2
+   and is_paid(c.paid_minor, g.fee_minor, c.fee_waived_at) and (c.paid_minor > 0 or c.fee_waived_at is not null)
+   and (not s.opens_payment or not exists (
+         select from registration r where r.organisation_id = c.organisation_id and r.candidate_id = c.id and r.exam_id = any($3)))
+   and not exists (select from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.released_at is null)
+   -- who is registered for other exams than those of this run is no concern of it
+   and (not s.opens_payment or not exists (
+         select from registration r where r.organisation_id = c.organisation_id and r.candidate_id = c.id))
+ order by c.filed_at, c.id`, examIDs)
+}
+
+// seatedInDoubt lists who has a seat and would not be called any more: a payment was reversed, or
+// the status changed. Somebody must decide whether they keep it.
+func (e *execution) seatedInDoubt(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
+	return e.list(ctx, tx, run.ListAttention, `
+select c.id, c.reference, c.family_name, c.given_name,
+       case when not s.opens_payment then 'seated_status_closed' else 'seated_unpaid' end as reason,
+       jsonb_build_object('status', s.label, 'owed', jsonb_build_object('minor', greatest(g.fee_minor - c.paid_minor, 0), 'currency', g.currency)) as facts
+  from candidate c
+  join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
+  join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
+ where c.organisation_id = $1 and c.campaign_id = $2
+   and not (s.opens_payment and is_paid(c.paid_minor, g.fee_minor, c.fee_waived_at))
+   and exists (select from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = any($3) and k.released_at is null)
+ order by c.filed_at, c.id`, examIDs)
+}
+
+// notReachable lists who has a seat and neither e-mail nor phone: somebody must go and tell them.
+func (e *execution) notReachable(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
+	return e.list(ctx, tx, run.ListNotReachable, `
+select c.id, c.reference, c.family_name, c.given_name, 'no_address' as reason, '{}'::jsonb as facts
+  from candidate c
+ where c.organisation_id = $1 and c.campaign_id = $2 and c.email = '' and c.phone = ''
+   and exists (select from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = any($3) and k.released_at is null)
+ order by c.filed_at, c.id`, examIDs)
+}
+
+func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, statement string, examIDs []int64) ([]run.Refusal, error) {
+	rows, err := tx.Query(ctx, statement, e.campaign.OrganisationID, e.campaign.ID, examIDs)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", list, err)
+	}
+	type named struct {
+		ID         int64
+		Reference  string
+		FamilyName string
+		GivenName  string
+		Reason     string
+		Facts      problem.Facts
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[named])
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", list, err)
+	}
+	refusals := make([]run.Refusal, len(found))
+	for i, n := range found {
+		refusals[i] = run.Refusal{
+			// A person stands once in such a list, whatever the exam.
+			List: list, Item: "candidate " + strconv.FormatInt(n.ID, 10), CandidateID: n.ID, Reference: n.Reference,
+			Name: applicant{FamilyName: n.FamilyName, GivenName: n.GivenName}.name(), Reason: n.Reason, Facts: n.Facts,
+		}
+	}
+	return refusals, nil
+}
