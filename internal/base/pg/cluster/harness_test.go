@@ -165,11 +165,17 @@ func under(t *testing.T, parent, name string) string {
 
 func endAtCleanup(t *testing.T, dir string) {
 	t.Cleanup(func() {
-		for _, pid := range []int{fileNumber(dir, keeperLock), fileNumber(dir, "data/postmaster.pid")} {
-			if pid > 1 && isAlive(pid) && belongs(pid, dir) {
-				t.Logf("process %d was left over", pid)
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended just now
+		for _, name := range []string{keeperLock, "data/postmaster.pid"} {
+			pid := fileNumber(dir, name)
+			if pid <= 1 || !isAlive(pid) || !belongs(pid, dir) {
+				continue
 			}
+			t.Logf("process %d of %s was left over", pid, name)
+			// Immediate shutdown, for postgres to clear its shared memory. Any
+			// of these may come too late, when the process has ended just now.
+			_ = syscall.Kill(pid, syscall.SIGQUIT)
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+			waitGone(t, pid)
 		}
 	})
 }

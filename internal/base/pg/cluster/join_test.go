@@ -151,6 +151,55 @@ func TestJoin_WhileOthersLeave(t *testing.T) {
 	}
 }
 
+func TestJoin_WhileTheKeeperStops(t *testing.T) {
+	t.Parallel()
+	dir := clusterDir(t)
+	member := launch(t, roleMember, dir, nil)
+	member.joined(t)
+	postgres := postgresOf(t, dir)
+	must(t, syscall.Kill(postgres, syscall.SIGSTOP)) // makes the stop last
+	member.kill()
+	h, err := openHome(dir)
+	must(t, err)
+	members, err := h.openLock(membersLock)
+	must(t, err)
+	eventually(t, "the keeper stopping", func() error {
+		taken, err := members.try(syscall.LOCK_SH)
+		if taken {
+			return errors.Join(members.release(), errors.New("not yet"))
+		}
+		return err
+	})
+	must(t, members.file.Close())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = Join(ctx, dir)
+	expectRefusal(t, err, "still stopping")
+	must(t, syscall.Kill(postgres, syscall.SIGCONT))
+	must(t, execute(join(t, dir).URL(), "select 1"))
+	if isAlive(postgres) {
+		t.Fatal("the old PostgreSQL is still there")
+	}
+}
+
+// A server without a keeper is about to end: nobody joins it, though it answers.
+func TestJoin_ServerWithoutKeeper(t *testing.T) {
+	t.Parallel()
+	dir := clusterDir(t)
+	unkept, err := Start(t.Context(), dir)
+	must(t, err)
+	defer func() { must(t, unkept.Stop()) }()
+	must(t, execute(unkept.URL("postgres"), "create database usher"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Join(ctx, dir); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("want to wait for its end, got %v", err)
+	}
+	must(t, unkept.Stop())
+	must(t, execute(join(t, dir).URL(), "select 1"))
+}
+
 func TestMembersKilled_ServerStaysForTheRestAndThenEnds(t *testing.T) {
 	t.Parallel()
 	dir := clusterDir(t)
