@@ -80,7 +80,7 @@ func (c *CSVWriter) Write(values ...Value) error {
 func (c *CSVWriter) write(values []Value) error {
 	for i, value := range values {
 		if i > 0 {
-			c.out.WriteRune(c.delimiter)
+			_, _ = c.out.WriteRune(c.delimiter)
 		}
 		text := value.text
 		if !value.number {
@@ -89,7 +89,7 @@ func (c *CSVWriter) write(values []Value) error {
 		if strings.ContainsAny(text, "\"\r\n\t ;,|") {
 			text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 		}
-		c.out.WriteString(text)
+		_, _ = c.out.WriteString(text)
 	}
 	// bufio keeps its first error and returns it here.
 	if _, err := c.out.WriteString("\r\n"); err != nil {

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -324,12 +323,4 @@ func cutSheet(name, text string) string {
 		return text[:strings.Index(text, `<row r="1000"`)]
 	}
 	return text
-}
-
-// TestMeasure is no test but a measurement, made by hand: MEASURE=1 go test -run TestMeasure -v.
-func TestMeasure(t *testing.T) {
-	if os.Getenv("MEASURE") == "" {
-		t.Skip("a measurement, made by hand with MEASURE=1")
-	}
-	measure(t)
 }
