@@ -48,7 +48,7 @@ func TestAlias_MadeBySomebodyElse(t *testing.T) {
 	alias := home{dir: dir}.aliasDir()
 	must(t, os.Mkdir(alias, 0o755))
 	must(t, os.Chmod(alias, 0o777))
-	defer os.Remove(alias)
+	t.Cleanup(func() { must(t, os.Remove(alias)) })
 	_, err := Join(t.Context(), dir)
 	expectRefusal(t, err, alias)
 }

@@ -63,14 +63,23 @@ func (h home) binariesFor(major int) (Binaries, error) {
 }
 
 func (h home) refuseVersion(major int, present Binaries) error {
+	move := fmt.Sprintf("To bring the data over to PostgreSQL %d:\n%s", present.Major, h.moveCommands(major, present))
 	if major < oldestMajor {
-		return refuse("The data in %s was made by PostgreSQL %d, and Usher needs %d or newer. Nothing was changed. To bring it over to PostgreSQL %d:\n%s",
-			h.shown(), major, oldestMajor, present.Major, h.moveCommands(major, present))
+		return refuse("The data in %s was made by PostgreSQL %d, and Usher needs %d or newer. Nothing was changed. %s",
+			h.shown(), major, oldestMajor, move)
 	}
-	return refuse("The data in %s was made by PostgreSQL %d; this machine has PostgreSQL %d (%s), which cannot read it. Nothing was changed.\n"+
-		"To go on as before, install the same version and repeat the command:\n  apt-get install postgresql-%d\n"+
-		"To bring the data over to PostgreSQL %d:\n%s",
-		h.shown(), major, present.Major, present.Dir, major, present.Major, h.moveCommands(major, present))
+	install := fmt.Sprintf("The data in %s was made by PostgreSQL %d; this machine has PostgreSQL %d (%s), which cannot read it. Nothing was changed.\n"+
+		"To go on as before, install the same version and repeat the command:\n%s",
+		h.shown(), major, present.Major, present.Dir, installCommand(major))
+	if present.Major < major {
+		return refuse("%s", install) // a dump is not meant for an older version
+	}
+	return refuse("%s%s", install, move)
+}
+
+func installCommand(major int) string {
+	return "  apt-get install postgresql-" + strconv.Itoa(major) + "\n" +
+		"    (if apt does not know it: /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh, then again)\n"
 }
 
 // moveCommands dumps the data with the version that made it and restores it
@@ -79,8 +88,7 @@ func (h home) refuseVersion(major int, present Binaries) error {
 // that the length of the path does not matter.
 func (h home) moveCommands(major int, present Binaries) string {
 	oldBinaries := strings.Replace(debianBinaries, "*", strconv.Itoa(major), 1)
-	return "  apt-get install postgresql-" + strconv.Itoa(major) + "\n" +
-		"    (if apt does not know it: /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh, then again)\n" + h.dumpAndRestore(major, oldBinaries, present.Dir)
+	return installCommand(major) + h.dumpAndRestore(major, oldBinaries, present.Dir)
 }
 
 func (h home) dumpAndRestore(major int, oldBinaries, newBinaries string) string {
@@ -98,10 +106,12 @@ func (h home) dumpAndRestore(major int, oldBinaries, newBinaries string) string 
 	client := " -h /proc/self/cwd/" + socketDir + " -p " + port + " -U " + owner
 	lines := []string{
 		"cd " + shellQuote(dir),
+		"umask 077",
 		"install -d -m 700" + ownerFlags(h.account) + " " + socketDir,
 		start(oldBinaries),
-		// The new cluster has the owner already; the dump must not make it twice.
-		oldBinaries + "/pg_dumpall" + client + " | grep -v '^CREATE ROLE " + owner + ";' > " + dump,
+		oldBinaries + "/pg_dumpall" + client + " -f " + dump,
+		// The new cluster has its owner already; the dump must not make it twice.
+		"sed -i '/^CREATE ROLE " + owner + ";$/d' " + dump,
 		stop(oldBinaries),
 		"mv " + dataDir + " " + old,
 		"install -d -m 700" + ownerFlags(h.account) + " " + dataDir,

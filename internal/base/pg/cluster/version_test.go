@@ -20,7 +20,7 @@ func TestJoin_DataOfAnotherVersion(t *testing.T) {
 	right, err := os.ReadFile(file)
 	must(t, err)
 	for version, words := range map[string][]string{
-		"99\n":   {"PostgreSQL 99", "apt-get install postgresql-99", "/usr/lib/postgresql/99/bin/pg_dumpall", "initdb", dir},
+		"99\n":   {"PostgreSQL 99", "apt-get install postgresql-99", dir},
 		"13\n":   {"PostgreSQL 13", "15 or newer", "apt-get install postgresql-13", "pg_dumpall", dir},
 		"9.6\n":  {"PG_VERSION"},
 		"what\n": {"PG_VERSION"},
@@ -74,6 +74,13 @@ func lastLine(text string) string {
 		}
 	}
 	return text
+}
+
+func TestJoin_DataOlderThanThePrograms(t *testing.T) {
+	t.Setenv(binariesVariable, pretend(t, "postgres (PostgreSQL) 99.1"))
+	dir := place(t)
+	_, err := home{dir: dir}.binariesFor(98)
+	expectRefusal(t, err, "apt-get install postgresql-98", dir, "/usr/lib/postgresql/98/bin/pg_dumpall", "/initdb")
 }
 
 func TestFindBinaries_OfTheDataBeforeTheChosenOnes(t *testing.T) {
