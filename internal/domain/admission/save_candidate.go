@@ -1,0 +1,240 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Filed is a candidate's file with everything that a list of candidates can say about it.
+type Filed struct {
+	ID              int64
+	Reference       string
+	IdentityKey     string // recognises a row that came without a reference; empty: none
+	FamilyName      string
+	GivenName       string
+	BirthOn         *time.Time
+	Email           string
+	Phone           string // E.164, or empty
+	Locale          string
+	Needs           string
+	NeedsAccessible bool
+	StatusID        int64
+	CentreID        *int64 // chosen; nil: any
+	FiledAt         time.Time
+	ExamIDs         []int64 // registered for, in order
+}
+
+// Name is the family name, then the given one, as lists are sorted.
+func (f Filed) Name() string {
+	return Candidate{FamilyName: f.FamilyName, GivenName: f.GivenName}.Name()
+}
+
+const filedColumns = `
+       k.id, k.reference, coalesce(k.identity_key, '') as identity_key, k.family_name, k.given_name, k.birth_on, k.email, k.phone,
+       k.locale, k.needs, k.needs_accessible, k.status_id, k.centre_id, k.filed_at,
+       array(select r.exam_id from registration r where r.organisation_id = k.organisation_id and r.candidate_id = k.id
+              order by r.exam_id) as exam_ids`
+
+// FiledUnder reads the candidates that have one of the references or identity keys. Each is looked
+// up by itself (limit 1): right after a load there are no statistics, and a join would read the
+// whole campaign for every chunk.
+func FiledUnder(ctx context.Context, tx pgx.Tx, c Campaign, references, identityKeys []string) ([]Filed, error) {
+	rows, err := tx.Query(ctx, `
+select`+filedColumns+`
+  from (select found.id from unnest($3::text[]) w(reference), lateral (
+          select k.id from candidate k
+           where k.organisation_id = $1 and k.campaign_id = $2 and k.reference = w.reference limit 1) found
+        union
+        select found.id from unnest($4::text[]) w(identity_key), lateral (
+          select k.id from candidate k
+           where k.organisation_id = $1 and k.campaign_id = $2 and k.identity_key = w.identity_key limit 1) found) them,
+       lateral (select * from candidate k where k.organisation_id = $1 and k.id = them.id limit 1) k`,
+		c.OrganisationID, c.ID, references, identityKeys)
+	return collectFiled(rows, err)
+}
+
+// FiledAlike reads the candidates who were born on one of the days, or share one of the addresses
+// or numbers, for rows that no key recognises. Who was recognised by a key is not among the days.
+func FiledAlike(ctx context.Context, tx pgx.Tx, c Campaign, days []time.Time, emails, phones []string) ([]Filed, error) {
+	rows, err := tx.Query(ctx, `
+select`+filedColumns+`
+  from candidate k
+ where k.organisation_id = $1 and k.campaign_id = $2
+   and (k.identity_key is null and k.birth_on = any($3::date[])
+        or k.email <> '' and lower(k.email) = any($4::text[])
+        or k.phone <> '' and k.phone = any($5::text[]))
+ order by k.id`, c.OrganisationID, c.ID, days, emails, phones)
+	return collectFiled(rows, err)
+}
+
+// EveryFiled goes through all candidates by reference, without keeping them.
+func EveryFiled(ctx context.Context, tx pgx.Tx, c Campaign, each func(Filed) error) error {
+	rows, err := tx.Query(ctx, `select`+filedColumns+`
+  from candidate k where k.organisation_id = $1 and k.campaign_id = $2 order by k.reference collate "C"`, c.OrganisationID, c.ID)
+	if err != nil {
+		return fmt.Errorf("read the candidates: %w", err)
+	}
+	var f Filed
+	_, err = pgx.ForEachRow(rows, []any{
+		&f.ID, &f.Reference, &f.IdentityKey, &f.FamilyName, &f.GivenName, &f.BirthOn, &f.Email, &f.Phone,
+		&f.Locale, &f.Needs, &f.NeedsAccessible, &f.StatusID, &f.CentreID, &f.FiledAt, &f.ExamIDs,
+	}, func() error { return each(f) })
+	if err != nil {
+		return fmt.Errorf("read the candidates: %w", err)
+	}
+	return nil
+}
+
+func collectFiled(rows pgx.Rows, err error) ([]Filed, error) {
+	if err != nil {
+		return nil, fmt.Errorf("look up the candidates: %w", err)
+	}
+	filed, err := pgx.CollectRows(rows, pgx.RowToStructByName[Filed])
+	if err != nil {
+		return nil, fmt.Errorf("look up the candidates: %w", err)
+	}
+	return filed, nil
+}
+
+// References says what the references of a campaign look like.
+type References struct {
+	Lengths []int // in characters
+	Numbers int64 // the highest number of N000001, N000002 …, given to files that came without
+}
+
+// ReferencesOf looks at every reference once; what it found stays true while the campaign's
+// revision does.
+func ReferencesOf(ctx context.Context, tx pgx.Tx, c Campaign) (References, error) {
+	var found References
+	err := tx.QueryRow(ctx, `
+select coalesce(array_agg(distinct length(reference)), '{}'),
+       coalesce(max(substring(reference from '^N([0-9]{1,12})$')::bigint), 0)
+  from candidate where organisation_id = $1 and campaign_id = $2`, c.OrganisationID, c.ID).Scan(&found.Lengths, &found.Numbers)
+	if err != nil {
+		return found, fmt.Errorf("look at the references: %w", err)
+	}
+	return found, nil
+}
+
+// KnownReferences tells which of the references exist.
+func KnownReferences(ctx context.Context, tx pgx.Tx, c Campaign, references []string) (map[string]bool, error) {
+	known := map[string]bool{}
+	if len(references) == 0 {
+		return known, nil
+	}
+	rows, err := tx.Query(ctx, `
+select found.reference from unnest($3::text[]) w(reference), lateral (
+  select k.reference from candidate k
+   where k.organisation_id = $1 and k.campaign_id = $2 and k.reference = w.reference limit 1) found`,
+		c.OrganisationID, c.ID, references)
+	if err != nil {
+		return nil, fmt.Errorf("look up the references: %w", err)
+	}
+	var reference string
+	if _, err := pgx.ForEachRow(rows, []any{&reference}, func() error { known[reference] = true; return nil }); err != nil {
+		return nil, fmt.Errorf("look up the references: %w", err)
+	}
+	return known, nil
+}
+
+// filedArrays turns candidates into one array a column, in the order of the statements below.
+type filedArrays struct {
+	ids                                []int64
+	references, keys, families, givens []string
+	births                             []*time.Time
+	emails, phones, locales, needs     []string
+	accessible                         []bool
+	statuses                           []int64
+	centres                            []*int64
+	filed                              []time.Time
+	registered, registeredFor          []int64
+}
+
+func arraysOf(filed []Filed) filedArrays {
+	var a filedArrays
+	for _, f := range filed {
+		a.ids = append(a.ids, f.ID)
+		a.references, a.keys = append(a.references, f.Reference), append(a.keys, f.IdentityKey)
+		a.families, a.givens, a.births = append(a.families, f.FamilyName), append(a.givens, f.GivenName), append(a.births, f.BirthOn)
+		a.emails, a.phones, a.locales = append(a.emails, f.Email), append(a.phones, f.Phone), append(a.locales, f.Locale)
+		a.needs, a.accessible = append(a.needs, f.Needs), append(a.accessible, f.NeedsAccessible)
+		a.statuses, a.centres, a.filed = append(a.statuses, f.StatusID), append(a.centres, f.CentreID), append(a.filed, f.FiledAt)
+		for _, exam := range f.ExamIDs {
+			a.registered, a.registeredFor = append(a.registered, f.ID), append(a.registeredFor, exam)
+		}
+	}
+	return a
+}
+
+// AddCandidates adds candidates with their registrations, in their order, and fills in their ids.
+// A reference or an identity key that exists makes the statement fail as a whole.
+func AddCandidates(ctx context.Context, tx pgx.Tx, c Campaign, added []*Filed) error {
+	if len(added) == 0 {
+		return nil
+	}
+	a := arraysOf(values(added))
+	rows, err := tx.Query(ctx, `
+insert into candidate (organisation_id, campaign_id, reference, identity_key, family_name, given_name, birth_on, email, phone,
+                       locale, needs, needs_accessible, status_id, centre_id, filed_at)
+select $1, $2, w.reference, nullif(w.identity_key, ''), w.family_name, w.given_name, w.birth_on, w.email, w.phone,
+       w.locale, w.needs, w.needs_accessible, w.status_id, w.centre_id, w.filed_at
+  from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::date[], $8::text[], $9::text[],
+              $10::text[], $11::text[], $12::bool[], $13::bigint[], $14::bigint[], $15::timestamptz[])
+       with ordinality w(reference, identity_key, family_name, given_name, birth_on, email, phone,
+                         locale, needs, needs_accessible, status_id, centre_id, filed_at, nth)
+ order by w.nth
+returning id, reference`, c.OrganisationID, c.ID, a.references, a.keys, a.families, a.givens, a.births, a.emails, a.phones,
+		a.locales, a.needs, a.accessible, a.statuses, a.centres, a.filed)
+	if err != nil {
+		return fmt.Errorf("add the candidates: %w", err)
+	}
+	ids := make(map[string]int64, len(added))
+	var id int64
+	var reference string
+	if _, err := pgx.ForEachRow(rows, []any{&id, &reference}, func() error { ids[reference] = id; return nil }); err != nil {
+		return fmt.Errorf("add the candidates: %w", err)
+	}
+	for _, f := range added {
+		f.ID = ids[f.Reference]
+	}
+	a = arraysOf(values(added))
+	return register(ctx, tx, c, a.registered, a.registeredFor)
+}
+
+func values(filed []*Filed) []Filed {
+	all := make([]Filed, len(filed))
+	for i, f := range filed {
+		all[i] = *f
+	}
+	return all
+}
+
+// UpdateCandidates writes what changed in candidates that exist, and registers them for the exams
+// that they name; registrations are taken back by Unregister only.
+func UpdateCandidates(ctx context.Context, tx pgx.Tx, c Campaign, changed []Filed) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	a := arraysOf(changed)
+	tag, err := tx.Exec(ctx, `
+update candidate k
+   set identity_key = nullif(w.identity_key, ''), family_name = w.family_name, given_name = w.given_name, birth_on = w.birth_on,
+       email = w.email, phone = w.phone, locale = w.locale, needs = w.needs, needs_accessible = w.needs_accessible,
+       status_id = w.status_id, centre_id = w.centre_id, filed_at = w.filed_at
+  from unnest($3::bigint[], $4::text[], $5::text[], $6::text[], $7::date[], $8::text[], $9::text[],
+              $10::text[], $11::text[], $12::bool[], $13::bigint[], $14::bigint[], $15::timestamptz[])
+       w(id, identity_key, family_name, given_name, birth_on, email, phone,
+         locale, needs, needs_accessible, status_id, centre_id, filed_at)
+ where k.organisation_id = $1 and k.campaign_id = $2 and k.id = w.id`, c.OrganisationID, c.ID, a.ids, a.keys, a.families, a.givens,
+		a.births, a.emails, a.phones, a.locales, a.needs, a.accessible, a.statuses, a.centres, a.filed)
+	if err != nil {
+		return fmt.Errorf("update the candidates: %w", err)
+	}
+	if int(tag.RowsAffected()) != len(changed) {
+		return fmt.Errorf("update the candidates: %d of %d were there", tag.RowsAffected(), len(changed))
+	}
+	return register(ctx, tx, c, a.registered, a.registeredFor)
+}

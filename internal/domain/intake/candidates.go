@@ -1,0 +1,258 @@
+package intake
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/seating"
+)
+
+const taskCandidates = "import_candidates"
+
+// candidateRow is what a row says of a candidate. Empty means that the row says nothing: an absent
+// column and an empty cell never change what is stored.
+type candidateRow struct {
+	reference  string
+	birthKey   string // identity by name and birth date
+	contactKey string // identity by name, e-mail and phone
+	family     string
+	given      string
+	birthOn    *time.Time
+	email      string
+	phone      string
+	status     string
+	filedAt    *time.Time
+	centre     string
+	exams      []string
+	needs      string
+	accessible bool
+	needsGiven bool
+	locale     string
+}
+
+// reference is a reference of the file, to be told from one that differs in leading zeros only.
+type reference struct {
+	line int32
+	text string
+}
+
+// candidates is an import of candidates.
+type candidates struct {
+	*importer
+	people map[digest]int32     // name and birth date → line that said them first
+	zeros  map[digest]reference // reference without leading zeros → how the file wrote it
+	rowOf  map[int64]int32      // candidate → line that spoke of them
+
+	plan      *candidatePlan // of the chunk under way
+	known     knownReferences
+	lastFiled time.Time // of those whom the file gave no instant
+}
+
+// knownReferences is what was last found out about the references of the campaign.
+type knownReferences struct {
+	admission.References
+	revision admission.Revision // at which it was true
+	read     bool
+}
+
+func (k *candidates) task() string    { return taskCandidates }
+func (k *candidates) fields() []field { return candidateFields }
+
+func (k *candidates) prepare(context.Context) error { return nil }
+
+func (k *candidates) check(ctx context.Context, tx pgx.Tx) error {
+	exams, err := seating.Exams(ctx, tx, k.campaign, "")
+	if err != nil {
+		return err
+	}
+	facts := problem.Facts{"file": k.file.name, "campaign": k.campaign.Slug, "found": quoted(k.file.table.Header)}
+	if len(exams) == 0 {
+		return problem.Refused("import_exams_none", facts)
+	}
+	if len(exams) > 1 && !k.columns.Has(colExams) {
+		facts["known"] = examCodes(exams)
+		return problem.Invalid("import_exams_column_missing", facts)
+	}
+	for _, field := range []string{colReference, colBirth, colEmail, colPhone} {
+		if k.columns.Has(field) {
+			return nil
+		}
+	}
+	return problem.Invalid("import_identity_missing", facts)
+}
+
+func examCodes(exams []seating.Exam) []string {
+	var codes []string
+	for _, exam := range exams {
+		codes = append(codes, exam.Code)
+	}
+	return firstNamed(codes)
+}
+
+// firstNamed bounds a list of what is known.
+func firstNamed(names []string) []string {
+	if len(names) > mostNamed {
+		return append(names[:mostNamed:mostNamed], "…")
+	}
+	return names
+}
+
+func (k *candidates) read(e *entry[candidateRow]) {
+	r, v := &e.record, &e.verdict
+	r.reference = k.text(v, colReference, mostCode)
+	r.family, r.given = k.text(v, colFamily, mostText), k.text(v, colGiven, mostText)
+	v.reference, v.name = r.reference, admission.Filed{FamilyName: r.family, GivenName: r.given}.Name()
+	if v.outcome == pending && fold(r.family) == "" {
+		v.rejectField(k.importer, colFamily, "name_missing", nil)
+	}
+	k.readBirth(v, r)
+	k.readContacts(v, r)
+	k.readFiledAt(v, r)
+	r.status, r.centre = k.text(v, colStatus, mostText), k.text(v, colCentre, mostText)
+	r.exams = splitCodes(k.text(v, colExams, mostText))
+	k.readNeeds(v, r)
+	k.readLocale(v, r)
+	if v.outcome == pending {
+		k.identify(v, r)
+	}
+}
+
+func (k *candidates) readBirth(v *verdict, r *candidateRow) {
+	text := k.text(v, colBirth, mostCode)
+	if text == "" {
+		return
+	}
+	day, err := k.order.Day(text)
+	if err != nil {
+		v.rejectCell(k.importer, colBirth, err)
+		return
+	}
+	r.birthOn = &day
+}
+
+func (k *candidates) readContacts(v *verdict, r *candidateRow) {
+	reason, doubtful := "", false
+	if text := k.text(v, colEmail, mostText*2); text != "" {
+		if r.email, reason = readEmail(text); reason != "" {
+			v.rejectField(k.importer, colEmail, reason, nil)
+		}
+	}
+	if text := k.text(v, colPhone, mostText); text != "" {
+		r.phone, reason, doubtful = readPhone(text, k.campaign.Country)
+		if reason != "" {
+			v.rejectField(k.importer, colPhone, reason, nil)
+		} else if doubtful {
+			v.warnField(k.importer, colPhone, "phone_doubtful", problem.Facts{"phone": r.phone})
+		}
+	}
+}
+
+func (k *candidates) readFiledAt(v *verdict, r *candidateRow) {
+	text := k.text(v, colFiledAt, mostCode)
+	if text == "" {
+		return
+	}
+	at, _, err := k.order.Instant(text, k.zone)
+	if err != nil {
+		v.rejectCell(k.importer, colFiledAt, err)
+		return
+	}
+	at = at.Truncate(time.Microsecond) // what the database keeps
+	r.filedAt = &at
+}
+
+func (k *candidates) readNeeds(v *verdict, r *candidateRow) {
+	text := k.text(v, colNeeds, mostText)
+	if text == "" {
+		return
+	}
+	unknown := false
+	r.needsGiven = true
+	if r.needs, r.accessible, unknown = readNeeds(text); unknown {
+		v.warnField(k.importer, colNeeds, "needs_by_hand", nil)
+	}
+}
+
+func (k *candidates) readLocale(v *verdict, r *candidateRow) {
+	text := k.text(v, colLocale, mostText)
+	if text == "" {
+		return
+	}
+	lang, ok := readLanguage(text)
+	if !ok {
+		v.rejectField(k.importer, colLocale, "language_unknown", problem.Facts{"known": []string{"fr", "en", "es"}})
+	}
+	r.locale = lang
+}
+
+// identify settles by what the row is recognised: its reference, else name and birth date, else
+// name and contact. The given name is always part of it, so that siblings stay two.
+func (k *candidates) identify(v *verdict, r *candidateRow) {
+	name := fold(r.family) + "|" + fold(r.given)
+	if r.birthOn != nil {
+		r.birthKey = "birth|" + name + "|" + r.birthOn.Format(time.DateOnly)
+	}
+	if r.email != "" || r.phone != "" {
+		r.contactKey = "contact|" + name + "|" + strings.ToLower(r.email) + "|" + r.phone
+	}
+	switch {
+	case r.reference != "":
+		v.identity = digestOf("reference", r.reference)
+		k.compareZeros(v, r)
+	case r.birthKey != "":
+		v.identity = digestOf(r.birthKey)
+	case r.contactKey != "":
+		v.identity = digestOf(r.contactKey)
+	default:
+		v.reject(k.importer, k.title(colReference), "", "identity_missing", nil)
+		return
+	}
+	if v.outcome == pending {
+		k.comparePeople(v, r)
+	}
+}
+
+// compareZeros refuses 417 beside 000417: one of them lost its zeros in a spreadsheet.
+func (k *candidates) compareZeros(v *verdict, r *candidateRow) {
+	key := digestOf(strings.TrimLeft(r.reference, "0"))
+	first, again := k.zeros[key]
+	if !again {
+		k.zeros[key] = reference{line: int32(v.line), text: r.reference}
+		return
+	}
+	if first.text != r.reference {
+		v.rejectField(k.importer, colReference, "reference_zeros", problem.Facts{"other": first.text, "first_line": int(first.line)})
+	}
+}
+
+// comparePeople warns of one name and birth date on two rows that are kept apart.
+func (k *candidates) comparePeople(v *verdict, r *candidateRow) {
+	if r.birthKey == "" {
+		return
+	}
+	key := digestOf("person", r.birthKey)
+	first, again := k.people[key]
+	if !again {
+		k.people[key] = int32(v.line)
+		return
+	}
+	if seen, ok := k.seen[v.identity]; !ok || seen.line != first {
+		v.warnField(k.importer, colFamily, "perhaps_same_person", problem.Facts{"first_line": int(first), "name": v.name})
+	}
+}
+
+func (k *candidates) explain(err error) (column, reason string) {
+	switch {
+	case pg.Violates(err, "candidate_reference_key"):
+		return colReference, "reference_taken"
+	case pg.Violates(err, "candidate_identity_key"):
+		return colFamily, "identity_taken"
+	}
+	return "", "row_refused"
+}

@@ -1,0 +1,559 @@
+package intake
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/run"
+	"usher/internal/domain/timeline"
+)
+
+// digest recognises a text without keeping it: the memory of an import grows by a few bytes a row.
+type digest [16]byte
+
+func digestOf(parts ...string) digest {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x1f")))
+	return digest(sum[:16])
+}
+
+// outcome is what became of a row.
+type outcome int
+
+const (
+	pending outcome = iota
+	created
+	updated
+	unchanged
+	rejected
+)
+
+// verdict is what is known about a row beside what it says.
+type verdict struct {
+	line      int
+	row       sheet.Row
+	identity  digest // what the row is about; zero: it has none of its own
+	content   digest
+	copyOf    int // the line of an equal row of the same identity; 0: none
+	reference string
+	name      string
+
+	outcome  outcome
+	reason   Row // of a rejection
+	warnings []Row
+	read     int // warnings that the cells alone gave rise to
+}
+
+// entry is a row of the file on its way in.
+type entry[R any] struct {
+	verdict
+	record R
+}
+
+// kind is one sort of file: candidates, sittings or payments.
+type kind[R any] interface {
+	task() string
+	fields() []field
+	// check refuses a file whose columns do not suffice, before its first row.
+	check(ctx context.Context, tx pgx.Tx) error
+	// prepare comes between the first pass and the second.
+	prepare(ctx context.Context) error
+	// read turns the cells into a record and rejects what cannot be one. It asks nobody.
+	read(e *entry[R])
+	// decide gives each pending row its outcome and returns what writes them. It changes nothing.
+	decide(ctx context.Context, tx pgx.Tx, rows []*entry[R]) (write func(context.Context, pgx.Tx) error, err error)
+	// explain says what the database's refusal of one row means.
+	explain(err error) (column, reason string)
+	// settle remembers what later rows must know, once the rows stand.
+	settle(rows []*entry[R])
+}
+
+// importer is one import under way.
+type importer struct {
+	db       *pg.DB
+	actor    timeline.Actor
+	campaign admission.Campaign
+	zone     *time.Location // the organisation's
+	options  Options
+	file     *upload
+	columns  sheet.Columns
+	order    sheet.DateOrder
+	revision admission.Revision // the campaign's, as the chunk under way found it
+	result   Result
+	total    int // rows, by the first pass
+	seen     map[digest]sighting
+}
+
+// sighting is the first row of the file about something.
+type sighting struct {
+	line     int32
+	rejected bool
+	content  digest
+}
+
+func importFile[R any](ctx context.Context, db *pg.DB, actor timeline.Actor, slug, fileName string, file io.Reader, options Options,
+	kindOf func(*importer) kind[R],
+) (result Result, err error) {
+	c, err := admission.FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return Result{}, err
+	}
+	zone, err := time.LoadLocation(c.TimeZone)
+	if err != nil {
+		return Result{}, fmt.Errorf("load the zone of the organisation: %w", err)
+	}
+	up, err := openUpload(fileName, file)
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { err = errors.Join(err, up.close()) }()
+	im := &importer{db: db, actor: actor, campaign: c, zone: zone, options: options, file: up, seen: map[digest]sighting{}}
+	k := kindOf(im)
+	if err := lookThrough(ctx, im, k); err != nil {
+		return im.result, err
+	}
+	err = start(ctx, im, k)
+	return im.result, err
+}
+
+// lookThrough is the first pass: it settles the columns and the order of dates, and finds whatever
+// makes the file unreadable, before anything is written.
+func lookThrough[R any](ctx context.Context, im *importer, k kind[R]) error {
+	fields := k.fields()
+	columns, err := sheet.MatchHeader(im.file.table.Header, sheetFields(fields))
+	if err != nil {
+		return asProblem(err, im.file.name)
+	}
+	im.columns = columns
+	if err := im.see(ctx, func(tx pgx.Tx) error { return k.check(ctx, tx) }); err != nil {
+		return err
+	}
+	var dates sheet.DateEvidence
+	im.result.Ignored, err = im.file.eachRow(ctx, func(row sheet.Row) error {
+		im.total++
+		for _, f := range fields {
+			if at := columns.Index(f.name); f.dates && at >= 0 && at < len(row.Cells) {
+				dates.Add(row.Cells[at])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	im.result.Found, im.order = im.file.found(columns, dates)
+	if columns.Has(colFiledAt) {
+		im.result.Found.FiledAt = FiledAtGiven
+	} else if k.task() == taskCandidates {
+		im.result.Found.FiledAt = FiledAtRowOrder
+	}
+	return nil
+}
+
+// see reads from one moment of the organisation.
+func (im *importer) see(ctx context.Context, fn func(pgx.Tx) error) error {
+	return im.db.Read(ctx, []int64{im.campaign.OrganisationID}, fn)
+}
+
+// request is what a run keeps of the import.
+type request struct {
+	File     string `json:"file"`
+	Digest   string `json:"digest"`
+	Campaign string `json:"campaign"`
+	Found    Found  `json:"found"`
+}
+
+func start[R any](ctx context.Context, im *importer, k kind[R]) error {
+	if err := k.prepare(ctx); err != nil {
+		return err
+	}
+	if im.options.DryRun {
+		return takeIn(ctx, im, k)
+	}
+	c := im.campaign
+	id, err := run.Start(ctx, im.db, im.actor, c.OrganisationID, k.task(), c.ID,
+		request{File: im.file.name, Digest: im.file.digest, Campaign: c.Slug, Found: im.result.Found})
+	if err != nil {
+		return err
+	}
+	im.result.RunID = id
+	err = takeIn(ctx, im, k)
+	if err == nil {
+		return im.db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+			return run.Finish(ctx, tx, c.OrganisationID, id, im.result.counters())
+		})
+	}
+	// The request may be over; that it failed is still worth knowing.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, run.Fail(ending, im.db, c.OrganisationID, id, im.result.counters(), err))
+}
+
+// counters are what the run shows of its progress.
+func (r Result) counters() map[string]int {
+	return map[string]int{
+		"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged, "rejected": r.RejectedCount,
+		"warnings": r.WarningCount, "ignored": r.Ignored,
+	}
+}
+
+// takeIn is the second pass, chunk by chunk.
+func takeIn[R any](ctx context.Context, im *importer, k kind[R]) error {
+	chunk := make([]*entry[R], 0, chunkRows)
+	_, err := im.file.eachRow(ctx, func(row sheet.Row) error {
+		e := &entry[R]{verdict: verdict{line: row.Line, row: row}}
+		im.readRow(&e.verdict)
+		if e.outcome == pending {
+			k.read(e)
+		}
+		im.recognise(&e.verdict)
+		e.read = len(e.warnings)
+		if chunk = append(chunk, e); len(chunk) < chunkRows {
+			return nil
+		}
+		err := takeChunk(ctx, im, k, chunk)
+		chunk = chunk[:0]
+		return err
+	})
+	if err == nil && len(chunk) > 0 {
+		err = takeChunk(ctx, im, k, chunk)
+	}
+	if err != nil {
+		return err
+	}
+	r := im.result
+	if r.Read != im.total || r.Read != r.Created+r.Updated+r.Unchanged+r.RejectedCount {
+		return fmt.Errorf("the import lost count: %d rows, %+v", im.total, r.counters())
+	}
+	return nil
+}
+
+// readRow notes what the file itself says about a row.
+func (im *importer) readRow(v *verdict) {
+	if err := v.row.Extra(); err != nil {
+		v.rejectCell(im, "", err)
+	}
+	for _, note := range v.row.Notes {
+		if note.Kind == sheet.LineBreakJoined && note.Column < len(im.file.table.Header) {
+			v.warn(im, im.file.table.Header[note.Column], v.row.Cells[note.Column], string(note.Kind), nil)
+		}
+	}
+}
+
+// recognise finds out whether the file spoke of the same thing before.
+func (im *importer) recognise(v *verdict) {
+	if v.outcome == rejected || v.identity == (digest{}) {
+		return
+	}
+	v.content = digestOf(v.row.Cells...)
+	first, again := im.seen[v.identity]
+	switch {
+	case !again:
+		im.seen[v.identity] = sighting{line: int32(v.line), content: v.content}
+	case first.content == v.content:
+		v.copyOf = int(first.line)
+	default:
+		v.reject(im, "", "", "row_conflict", problem.Facts{"first_line": int(first.line), "reference": v.reference})
+	}
+}
+
+// takeChunk brings a chunk in: as a whole if it can be, else row by row, so that one row at fault
+// costs the others nothing.
+func takeChunk[R any](ctx context.Context, im *importer, k kind[R], chunk []*entry[R]) error {
+	open := make([]*entry[R], 0, len(chunk))
+	for _, e := range chunk {
+		if e.outcome == pending && e.copyOf == 0 {
+			open = append(open, e)
+		}
+	}
+	err := attempt(ctx, im, k, open, func(tx pgx.Tx) error { return im.keep(ctx, tx, verdicts(im, chunk)) })
+	if rowLevel(err) {
+		if err = oneByOne(ctx, im, k, open); err == nil {
+			settleCopies(im, chunk)
+			err = im.write(ctx, func(tx pgx.Tx) error { return im.keep(ctx, tx, verdicts(im, chunk)) })
+		}
+	}
+	if err != nil {
+		return err
+	}
+	im.count(verdicts(im, chunk))
+	return nil
+}
+
+// attempt decides and writes rows in one transaction, again if it collided with another one.
+func attempt[R any](ctx context.Context, im *importer, k kind[R], rows []*entry[R], last func(pgx.Tx) error) error {
+	var err error
+	for range mostRepeats {
+		for _, e := range rows {
+			e.outcome, e.warnings = pending, e.warnings[:e.read]
+		}
+		if err = once(ctx, im, k, rows, last); err == nil {
+			k.settle(rows)
+		}
+		if !pg.MayRepeat(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func once[R any](ctx context.Context, im *importer, k kind[R], rows []*entry[R], last func(pgx.Tx) error) error {
+	if im.options.DryRun {
+		return im.see(ctx, func(tx pgx.Tx) error {
+			_, err := k.decide(ctx, tx, rows)
+			return err
+		})
+	}
+	return im.db.Tx(ctx, []int64{im.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		revision, err := admission.Lock(ctx, tx, im.campaign)
+		if err != nil {
+			return err
+		}
+		im.revision = revision
+		write, err := k.decide(ctx, tx, rows)
+		if err != nil {
+			return err
+		}
+		if err := write(ctx, tx); err != nil {
+			return err
+		}
+		return last(tx)
+	})
+}
+
+// rowLevel tells whether an error may be the fault of one row, as opposed to a lost session.
+func rowLevel(err error) bool {
+	if err == nil {
+		return false
+	}
+	if p, ok := problem.Of(err); ok {
+		return p.Kind == problem.KindRefused
+	}
+	return !pg.Interrupted(err) && !pg.MayRepeat(err)
+}
+
+func oneByOne[R any](ctx context.Context, im *importer, k kind[R], rows []*entry[R]) error {
+	for _, e := range rows {
+		err := attempt(ctx, im, k, []*entry[R]{e}, func(pgx.Tx) error { return nil })
+		if rowLevel(err) {
+			e.outcome, e.warnings = pending, e.warnings[:e.read]
+			column, reason := k.explain(err)
+			facts := problem.Facts{}
+			if p, ok := problem.Of(err); ok {
+				facts = p.Facts
+			}
+			e.rejectField(im, column, reason, facts)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (im *importer) write(ctx context.Context, fn func(pgx.Tx) error) error {
+	if im.options.DryRun {
+		return nil
+	}
+	return im.db.Tx(ctx, []int64{im.campaign.OrganisationID}, fn)
+}
+
+// verdicts of a chunk whose open rows are decided, copies included.
+func verdicts[R any](im *importer, chunk []*entry[R]) []*verdict {
+	settleCopies(im, chunk)
+	all := make([]*verdict, len(chunk))
+	for i, e := range chunk {
+		all[i] = &e.verdict
+	}
+	return all
+}
+
+// settleCopies gives a row that repeats another the fate of that one.
+func settleCopies[R any](im *importer, chunk []*entry[R]) {
+	first := map[digest]*entry[R]{}
+	for _, e := range chunk {
+		if e.copyOf == 0 {
+			first[e.identity] = e
+			continue
+		}
+		refused := im.seen[e.identity].rejected
+		if same := first[e.identity]; same != nil {
+			refused = same.outcome == rejected
+		}
+		e.outcome, e.warnings = pending, e.warnings[:e.read]
+		if refused {
+			e.reject(im, "", "", "copy_of_rejected", problem.Facts{"first_line": e.copyOf})
+			continue
+		}
+		e.outcome = unchanged
+		e.warn(im, "", "", "row_copy", problem.Facts{"first_line": e.copyOf})
+	}
+}
+
+// keep writes what the run shows: its counters with this chunk, and the rows to be named.
+func (im *importer) keep(ctx context.Context, tx pgx.Tx, chunk []*verdict) error {
+	ahead := im.result
+	ahead.add(chunk)
+	org, id := im.campaign.OrganisationID, im.result.RunID
+	if err := run.Refuse(ctx, tx, org, id, refusals(chunk)...); err != nil {
+		return err
+	}
+	return run.Keep(ctx, tx, org, id, ahead.counters())
+}
+
+func refusals(chunk []*verdict) []run.Refusal {
+	var all []run.Refusal
+	for _, v := range chunk {
+		if v.outcome == rejected {
+			all = append(all, refusal(run.ListRejected, itemOf(v.reason, 0), v.reason))
+		}
+		columns := map[string]int{}
+		for _, w := range v.warnings {
+			all = append(all, refusal(run.ListWarning, itemOf(w, columns[w.Column]), w))
+			columns[w.Column]++
+		}
+	}
+	return all
+}
+
+// itemOf is line and column; a second warning about the same cell is counted.
+func itemOf(r Row, before int) string {
+	item := strconv.Itoa(r.Line) + ":" + r.Column
+	if before > 0 {
+		item += " (" + strconv.Itoa(before+1) + ")"
+	}
+	return item
+}
+
+func refusal(list run.List, item string, r Row) run.Refusal {
+	return run.Refusal{List: list, Item: item, Reference: r.Reference, Name: r.Name, Reason: r.Reason, Facts: r.Facts}
+}
+
+// count adds a chunk that stands to the result, and remembers which of its rows were rejected.
+func (im *importer) count(chunk []*verdict) {
+	im.result.add(chunk)
+	for _, v := range chunk {
+		if v.outcome == rejected {
+			if first, ok := im.seen[v.identity]; ok && int(first.line) == v.line {
+				first.rejected = true
+				im.seen[v.identity] = first
+			}
+			im.result.Rejected = list(im.result.Rejected, v.reason)
+		}
+		im.result.Warnings = list(im.result.Warnings, v.warnings...)
+	}
+	if im.options.Progress != nil {
+		im.options.Progress(im.result.Read, im.total)
+	}
+}
+
+func list(rows []Row, more ...Row) []Row {
+	return append(rows, more[:min(len(more), MostListed-len(rows))]...)
+}
+
+func (r *Result) add(chunk []*verdict) {
+	for _, v := range chunk {
+		r.Read++
+		switch v.outcome {
+		case created:
+			r.Created++
+		case updated:
+			r.Updated++
+		case unchanged:
+			r.Unchanged++
+		case rejected:
+			r.RejectedCount++
+		case pending: // found by the count at the end
+		}
+		r.WarningCount += len(v.warnings)
+	}
+}
+
+// say makes a row of the report. Its facts hold all that the sentence speaks of.
+func (v *verdict) say(im *importer, column, value, reason string, facts problem.Facts) Row {
+	all := problem.Facts{"line": v.line, "column": column, "value": shown(value), "file": im.file.name}
+	for name, fact := range facts {
+		all[name] = fact
+	}
+	return Row{
+		Line: v.line, Column: column, Value: shown(value), Reference: v.reference, Name: v.name, Reason: reason, Facts: all,
+	}
+}
+
+// reject refuses the row; the first reason stands.
+func (v *verdict) reject(im *importer, column, value, reason string, facts problem.Facts) {
+	if v.outcome == rejected {
+		return
+	}
+	v.outcome, v.reason = rejected, v.say(im, column, value, reason, facts)
+}
+
+// warn tells something about a row that is taken all the same.
+func (v *verdict) warn(im *importer, column, value, reason string, facts problem.Facts) {
+	v.warnings = append(v.warnings, v.say(im, column, value, reason, facts))
+}
+
+// rejectField refuses the row because of a field's cell, and warnField warns of it.
+func (v *verdict) rejectField(im *importer, field, reason string, facts problem.Facts) {
+	v.reject(im, im.title(field), im.raw(v, field), reason, facts)
+}
+
+func (v *verdict) warnField(im *importer, field, reason string, facts problem.Facts) {
+	v.warn(im, im.title(field), im.raw(v, field), reason, facts)
+}
+
+// rejectCell refuses the row for a cell that cannot be read; the reason is the sheet's code.
+func (v *verdict) rejectCell(im *importer, field string, err error) {
+	var refusal *sheet.Error
+	if !errors.As(err, &refusal) {
+		v.rejectField(im, field, "cell_unreadable", nil)
+		return
+	}
+	column, value := im.title(field), im.raw(v, field)
+	if field == "" {
+		column, value = refusal.Column, refusal.Value
+	}
+	v.reject(im, column, value, string(refusal.Code), problem.Facts{"names": refusal.Names})
+}
+
+// title is how the file calls a field; a file without it gets the program's name.
+func (im *importer) title(field string) string {
+	if at := im.columns.Index(field); at >= 0 {
+		return im.file.table.Header[at]
+	}
+	return field
+}
+
+func (im *importer) raw(v *verdict, field string) string {
+	if at := im.columns.Index(field); at >= 0 && at < len(v.row.Cells) {
+		return v.row.Cells[at]
+	}
+	return ""
+}
+
+// text is the cleaned cell of a field, of at most so many characters; a cell that is damaged
+// rejects the row.
+func (im *importer) text(v *verdict, field string, most int) string {
+	text, err := im.columns.Text(v.row, field)
+	if err != nil {
+		v.rejectCell(im, field, err)
+		return ""
+	}
+	if len(text) > most && len([]rune(text)) > most {
+		v.rejectField(im, field, "text_too_long", problem.Facts{"most": most})
+		return ""
+	}
+	return text
+}

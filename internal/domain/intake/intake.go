@@ -1,0 +1,111 @@
+// Package intake decides what a file of candidates, sittings or payments means: which title is
+// which column, which row is which person, sitting or payment, what is a change and what is a
+// repeat, and which rows cannot be taken, each by its line, its column and a reason. Good rows are
+// kept whatever becomes of the others; a row is all or nothing; a file imported again changes
+// nothing, and no file ever removes anybody or takes a seat away.
+//
+// How files are read is decided in sheet; the rows are written by the packages whose tables they
+// are (admission, seating, payment, venue). Sentences are made of the reasons at the edge.
+//
+// Every import works in chunks, each one transaction that first takes the campaign's lock, decides
+// all of its rows and writes them set by set. A dry run decides the same from a read-only moment.
+package intake
+
+import (
+	"context"
+	"io"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
+	"usher/internal/domain/timeline"
+)
+
+// The bounds of an import; those of a file are in sheet.
+const (
+	chunkRows   = 1_000  // one transaction
+	MostListed  = 10_000 // rows that a Result lists by name; the run keeps them all
+	mostNamed   = 10     // known codes or centres that a reason names
+	mostShown   = 100    // characters of a cell that a reason repeats
+	mostText    = 200    // characters of a name, a need or a method
+	mostCode    = 64     // characters of a reference, a code or a receipt number
+	mostRepeats = 5      // of a chunk that collided with another transaction
+)
+
+// Options of an import.
+type Options struct {
+	DryRun   bool                  // decides everything and writes nothing
+	Progress func(done, total int) // rows, after each chunk
+}
+
+// Result counts every row of the file once: Read = Created + Updated + Unchanged + RejectedCount.
+type Result struct {
+	RunID         int64 // 0 in a dry run
+	Read          int
+	Created       int
+	Updated       int
+	Unchanged     int
+	RejectedCount int
+	WarningCount  int
+	Ignored       int   // empty rows, which are not among those read
+	Rejected      []Row // the first MostListed
+	Warnings      []Row // the first MostListed; a row may have several
+	Found         Found
+}
+
+// Row is what is to be said about one row of the file.
+type Row struct {
+	Line      int    // as the person sees it
+	Column    string // the title in the file; empty: the row as a whole
+	Value     string
+	Reference string // whose row it is, as far as known
+	Name      string
+	Reason    string // a code: the sentence is refusal_<code>
+	Facts     problem.Facts
+}
+
+// Found says how the file was understood.
+type Found struct {
+	File           string
+	Format         sheet.Format
+	Encoding       sheet.Encoding
+	Delimiter      string
+	Sheet          string
+	OtherSheets    []string
+	HiddenSheets   []string
+	HeaderLine     int
+	DateOrder      string
+	DateBasis      sheet.Basis
+	UnknownColumns []string
+	FiledAt        FiledAt // candidates only
+}
+
+// FiledAt says where the instants of filing come from.
+type FiledAt string
+
+// The sources of the instant of filing.
+const (
+	FiledAtGiven    FiledAt = "given"         // a column of the file
+	FiledAtRowOrder FiledAt = "order_of_rows" // the instant of import, in the order of the rows
+)
+
+// Candidates imports a file of candidates into a campaign.
+func Candidates(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
+	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[candidateRow] {
+		return &candidates{importer: im, people: map[digest]int32{}, zeros: map[digest]reference{}, rowOf: map[int64]int32{}}
+	})
+}
+
+// Sittings imports a file of sittings, and creates the centres, rooms and exams that it names.
+func Sittings(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
+	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[sittingRow] {
+		return &sittings{importer: im, taken: map[string][]taking{}}
+	})
+}
+
+// Payments imports a file of payments.
+func Payments(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
+	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[paymentRow] {
+		return &payments{importer: im, inFile: map[digest]int{}, sameList: map[string]bool{}, payers: map[string]bool{}}
+	})
+}

@@ -1,0 +1,351 @@
+package intake
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/payment"
+	"usher/internal/domain/timeline"
+)
+
+const taskPayments = "import_payments"
+
+// paymentRow is what a row says of a payment.
+type paymentRow struct {
+	candidate  string
+	minor      int64
+	method     string
+	receivedAt *time.Time
+	receipt    string
+	base       digest // what a row without a receipt number says; zero: it has one
+	nth        int    // among the rows of the file that say the same, from 1
+}
+
+// payments is an import of payments.
+//
+// A row with a receipt number is that receipt. Of rows without one, those that say the same are
+// counted: a list that was imported before, or that shares at least half of its rows without
+// receipts with one that was, is the same list, and its n-th equal row is the n-th equal payment.
+// An equal payment that came by another way (another list, the counter) is neither doubled nor
+// swallowed: the row is rejected and asks for a receipt number or a time.
+type payments struct {
+	*importer
+	inFile   map[digest]int  // equal rows without a receipt number
+	nth      map[digest]int  // of those, how many were read in the second pass; nil in the first
+	sameList map[string]bool // digests of lists that this one is a version of
+	payers   map[string]bool // candidates with such rows; first pass only
+	plan     *paymentPlan
+}
+
+func (k *payments) task() string    { return taskPayments }
+func (k *payments) fields() []field { return paymentFields }
+
+func (k *payments) check(context.Context, pgx.Tx) error { return nil }
+
+// prepare counts the equal rows of the file and finds the lists that it is a version of.
+func (k *payments) prepare(ctx context.Context) error {
+	_, err := k.file.eachRow(ctx, func(row sheet.Row) error {
+		e := &entry[paymentRow]{verdict: verdict{line: row.Line, row: row}}
+		k.readRow(&e.verdict)
+		k.read(e)
+		if e.outcome == pending && e.record.base != (digest{}) {
+			k.inFile[e.record.base]++
+			k.payers[e.record.candidate] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = k.see(ctx, func(tx pgx.Tx) error { return k.findSameLists(ctx, tx) })
+	k.payers, k.nth = nil, map[digest]int{}
+	return err
+}
+
+func (k *payments) findSameLists(ctx context.Context, tx pgx.Tx) error {
+	shared := map[string]int{}
+	for references := range slices.Chunk(slices.Sorted(maps.Keys(k.payers)), chunkRows) {
+		recorded, err := payment.RecordedWithoutReceipt(ctx, tx, k.campaign, references)
+		if err != nil {
+			return err
+		}
+		counts := map[digest]map[string]int{}
+		for _, p := range recorded {
+			base := baseOf(p.Candidate, p.AmountMinor, p.Method, p.ReceivedAt)
+			if counts[base] == nil {
+				counts[base] = map[string]int{}
+			}
+			counts[base][p.Source]++
+		}
+		for base, sources := range counts {
+			for source, n := range sources {
+				shared[source] += min(n, k.inFile[base])
+			}
+		}
+	}
+	delete(shared, "") // the counter is no list
+	totals, err := payment.WithoutReceiptBySource(ctx, tx, k.campaign, slices.Sorted(maps.Keys(shared)))
+	for source, n := range shared {
+		k.sameList[source] = n > 0 && 2*n >= totals[source]
+	}
+	k.sameList[k.file.digest] = true
+	return err
+}
+
+func baseOf(candidate string, minor int64, method string, at time.Time) digest {
+	return digestOf(candidate, strconv.FormatInt(minor, 10), nameKey(method), strconv.FormatInt(at.UnixMicro(), 10))
+}
+
+func (k *payments) read(e *entry[paymentRow]) {
+	r, v := &e.record, &e.verdict
+	r.candidate, r.method, r.receipt = k.text(v, colCandidate, mostCode), k.text(v, colMethod, mostText), k.text(v, colReceipt, mostCode)
+	v.reference = r.candidate
+	if v.outcome == pending && r.candidate == "" {
+		v.rejectField(k.importer, colCandidate, "candidate_missing", nil)
+	}
+	k.readAmount(v, r)
+	if text := k.text(v, colReceivedAt, mostCode); text != "" {
+		at, _, err := k.order.Instant(text, k.zone)
+		if err != nil {
+			v.rejectCell(k.importer, colReceivedAt, err)
+			return
+		}
+		at = at.Truncate(time.Microsecond)
+		r.receivedAt = &at
+	}
+	switch {
+	case v.outcome == rejected:
+	case r.receipt != "":
+		v.identity = digestOf("receipt", r.receipt)
+	case r.receivedAt == nil:
+		v.rejectField(k.importer, colReceivedAt, "received_at_missing", nil)
+	default:
+		r.base = baseOf(r.candidate, r.minor, r.method, *r.receivedAt)
+		if k.nth != nil {
+			k.nth[r.base]++
+			r.nth = k.nth[r.base]
+		}
+	}
+}
+
+func (k *payments) readAmount(v *verdict, r *paymentRow) {
+	text := k.text(v, colAmount, mostText)
+	if v.outcome == rejected {
+		return
+	}
+	facts := problem.Facts{"currency": k.campaign.Currency}
+	if text == "" {
+		v.rejectField(k.importer, colAmount, "amount_missing", facts)
+		return
+	}
+	minor, reason := readAmount(text, k.campaign.Currency)
+	if reason == "" && minor > payment.MostMinor {
+		reason = "amount_impossible"
+	}
+	if reason != "" {
+		v.rejectField(k.importer, colAmount, reason, facts)
+		return
+	}
+	r.minor = minor
+}
+
+func (k *payments) explain(err error) (column, reason string) {
+	if pg.Violates(err, "payment_idempotency_key") {
+		return colReceipt, "payment_taken_meanwhile"
+	}
+	return "", "row_refused"
+}
+
+func (k *payments) settle([]*entry[paymentRow]) {}
+
+// paymentPlan is what a chunk will write.
+type paymentPlan struct {
+	now        time.Time
+	candidates map[string]admission.Filed
+	statuses   map[int64]admission.Status
+	receipts   map[string][]payment.Recorded
+	equal      map[digest][]payment.Recorded // without a receipt number
+	ahead      map[digest]int                // of the same, added by this chunk
+	added      []payment.Listed
+	addedBy    []*entry[paymentRow]
+}
+
+func (k *payments) decide(ctx context.Context, tx pgx.Tx, rows []*entry[paymentRow]) (func(context.Context, pgx.Tx) error, error) {
+	plan := &paymentPlan{ahead: map[digest]int{}}
+	k.plan = plan
+	if err := k.lookUp(ctx, tx, rows, plan); err != nil {
+		return nil, err
+	}
+	for _, e := range rows {
+		if e.outcome == pending {
+			k.decideRow(e, plan)
+		}
+	}
+	return func(ctx context.Context, tx pgx.Tx) error { return k.write(ctx, tx, plan) }, nil
+}
+
+func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentRow], plan *paymentPlan) (err error) {
+	var references, payers, receipts []string
+	for _, e := range rows {
+		references = append(references, e.record.candidate)
+		if e.record.receipt != "" {
+			receipts = append(receipts, e.record.receipt)
+		} else {
+			payers = append(payers, e.record.candidate)
+		}
+	}
+	slices.Sort(payers)
+	if plan.now, err = pg.Now(ctx, tx); err != nil {
+		return err
+	}
+	filed, err := admission.FiledUnder(ctx, tx, k.campaign, references, nil)
+	if err != nil {
+		return err
+	}
+	plan.candidates = map[string]admission.Filed{}
+	for _, f := range filed {
+		plan.candidates[f.Reference] = f
+	}
+	statuses, err := admission.Statuses(ctx, tx, k.campaign)
+	if err != nil {
+		return err
+	}
+	plan.statuses = map[int64]admission.Status{}
+	for _, s := range statuses {
+		plan.statuses[s.ID] = s
+	}
+	recorded, err := payment.RecordedReceipts(ctx, tx, k.campaign, receipts)
+	if err != nil {
+		return err
+	}
+	plan.receipts = map[string][]payment.Recorded{}
+	for _, p := range recorded {
+		plan.receipts[p.Receipt] = append(plan.receipts[p.Receipt], p)
+	}
+	if recorded, err = payment.RecordedWithoutReceipt(ctx, tx, k.campaign, slices.Compact(payers)); err != nil {
+		return err
+	}
+	plan.equal = map[digest][]payment.Recorded{}
+	for _, p := range recorded {
+		base := baseOf(p.Candidate, p.AmountMinor, p.Method, p.ReceivedAt)
+		plan.equal[base] = append(plan.equal[base], p)
+	}
+	return nil
+}
+
+func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
+	r, v := &e.record, &e.verdict
+	candidate, exists := plan.candidates[r.candidate]
+	if exists {
+		v.name = candidate.Name()
+	}
+	if r.receipt != "" && k.decideReceipt(v, r, plan.receipts[r.receipt]) {
+		return
+	}
+	if r.receipt == "" && k.decideEqual(v, r, plan.equal[r.base]) {
+		return
+	}
+	if !exists {
+		v.rejectField(k.importer, colCandidate, "payment_candidate_unknown", problem.Facts{"campaign": k.campaign.Slug})
+		return
+	}
+	if status := plan.statuses[candidate.StatusID]; !status.OpensPayment {
+		v.rejectField(k.importer, colCandidate, "payment_closed", problem.Facts{"name": v.name, "status": status.Label})
+		return
+	}
+	if r.receivedAt != nil && r.receivedAt.After(plan.now) {
+		v.warnField(k.importer, colReceivedAt, "received_in_future", nil)
+	}
+	listed := payment.Listed{CandidateID: candidate.ID, AmountMinor: r.minor, Method: r.method, Receipt: r.receipt}
+	if r.receivedAt != nil {
+		listed.ReceivedAt = *r.receivedAt
+	}
+	if r.receipt != "" {
+		listed.Key = payment.ReceiptKey(k.campaign, r.receipt)
+	} else {
+		plan.ahead[r.base]++
+		listed.Key = fmt.Sprintf("equal %d %s %d", k.campaign.ID, hex.EncodeToString(r.base[:]), len(plan.equal[r.base])+plan.ahead[r.base])
+	}
+	v.outcome = created
+	plan.added, plan.addedBy = append(plan.added, listed), append(plan.addedBy, e)
+}
+
+// decideReceipt settles a row whose receipt is recorded.
+func (k *payments) decideReceipt(v *verdict, r *paymentRow, recorded []payment.Recorded) bool {
+	for _, p := range recorded {
+		if p.Candidate != r.candidate || p.AmountMinor != r.minor {
+			v.rejectField(k.importer, colReceipt, "receipt_used", problem.Facts{
+				"receipt": r.receipt, "other": p.Candidate, "other_name": p.Name, "amount": k.money(p.AmountMinor),
+			})
+			return true
+		}
+	}
+	if len(recorded) == 0 {
+		return false
+	}
+	v.outcome = unchanged
+	p := recorded[0]
+	otherTime := r.receivedAt != nil && !r.receivedAt.Equal(p.ReceivedAt)
+	if p.Source != "" && (otherTime || r.method != "" && nameKey(r.method) != nameKey(p.Method)) {
+		v.warnField(k.importer, colReceipt, "payment_kept", problem.Facts{
+			"receipt": r.receipt, "method": p.Method, "received_at": i18n.Instant{At: p.ReceivedAt, Zone: k.campaign.TimeZone},
+		})
+	}
+	return true
+}
+
+// decideEqual settles a row without a receipt number of which an equal payment is recorded.
+func (k *payments) decideEqual(v *verdict, r *paymentRow, recorded []payment.Recorded) bool {
+	own := 0
+	for _, p := range recorded {
+		if k.sameList[p.Source] {
+			own++
+		}
+	}
+	others := len(recorded) - own
+	switch {
+	case r.nth <= own:
+		v.outcome = unchanged
+		return true
+	case r.nth > k.inFile[r.base]-others:
+		v.rejectField(k.importer, colReceipt, "payment_equal", problem.Facts{
+			"name": v.name, "amount": k.money(r.minor), "received_at": i18n.Instant{At: *r.receivedAt, Zone: k.campaign.TimeZone},
+		})
+		return true
+	}
+	return false
+}
+
+func (k *payments) money(minor int64) i18n.Money {
+	return i18n.Money{Minor: minor, Currency: k.campaign.Currency}
+}
+
+func (k *payments) write(ctx context.Context, tx pgx.Tx, plan *paymentPlan) error {
+	if err := payment.AddListed(ctx, tx, k.campaign, k.actor, k.file.digest, plan.added); err != nil {
+		return err
+	}
+	entries := make([]timeline.Entry, len(plan.added))
+	for i, p := range plan.added {
+		e := plan.addedBy[i]
+		entries[i] = timeline.Entry{
+			Kind:    "payment_recorded",
+			Subject: timeline.Subject{CampaignID: k.campaign.ID, CandidateID: p.CandidateID, RunID: k.result.RunID},
+			Facts: map[string]any{
+				"candidate": e.name, "amount": k.money(p.AmountMinor), "method": p.Method, "receipt": p.Receipt, "line": e.line,
+			},
+		}
+	}
+	return timeline.Record(ctx, tx, k.campaign.OrganisationID, k.actor, entries...)
+}

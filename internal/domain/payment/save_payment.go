@@ -1,0 +1,138 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/domain/admission"
+	"usher/internal/domain/timeline"
+)
+
+// Listed is a payment as a list of payments gives it.
+type Listed struct {
+	CandidateID int64
+	AmountMinor int64
+	Method      string
+	ReceivedAt  time.Time // zero: the instant of recording
+	Receipt     string
+	Key         string // idempotency key: the same key is the same payment
+}
+
+// ReceiptKey is the identity of a payment that has a receipt number.
+func ReceiptKey(c admission.Campaign, receipt string) string {
+	return fmt.Sprintf("receipt %d %s", c.ID, receipt)
+}
+
+// AddListed records payments of one list in one statement; source is the digest of the list. A key
+// that exists makes the statement fail as a whole.
+func AddListed(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, source string, listed []Listed) error {
+	if len(listed) == 0 {
+		return nil
+	}
+	n := len(listed)
+	candidates, amounts, methods, instants := make([]int64, n), make([]int64, n), make([]string, n), make([]*time.Time, n)
+	receipts, keys := make([]string, n), make([]string, n)
+	for i, p := range listed {
+		candidates[i], amounts[i], methods[i], instants[i] = p.CandidateID, p.AmountMinor, p.Method, instant(p.ReceivedAt)
+		receipts[i], keys[i] = p.Receipt, p.Key
+	}
+	_, err := tx.Exec(ctx, `
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt,
+                     idempotency_key, source, actor)
+select $1, $2, w.candidate_id, w.amount_minor, $3, w.method, coalesce(w.received_at, clock()), w.receipt, w.key, $4, $5
+  from unnest($6::bigint[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[])
+       with ordinality w(candidate_id, amount_minor, method, received_at, receipt, key, nth)
+ order by w.nth`, c.OrganisationID, c.ID, c.Currency, source, actor.Name, candidates, amounts, methods, instants, receipts, keys)
+	if err != nil {
+		return fmt.Errorf("record the payments: %w", err)
+	}
+	return nil
+}
+
+// Recorded is a payment that was recorded, reversed since or not.
+type Recorded struct {
+	Candidate   string // reference
+	Name        string // of the candidate
+	AmountMinor int64
+	Method      string
+	ReceivedAt  time.Time
+	Receipt     string
+	Source      string // digest of its list; empty: the counter
+}
+
+const recordedColumns = `
+select k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
+       p.received_at, p.receipt, p.source
+  from payment p join candidate k on (k.organisation_id, k.id) = (p.organisation_id, p.candidate_id)`
+
+// RecordedReceipts reads the payments with these receipt numbers, from lists and from the counter.
+func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, receipts []string) ([]Recorded, error) {
+	if len(receipts) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(receipts))
+	for i, receipt := range receipts {
+		keys[i] = ReceiptKey(c, receipt)
+	}
+	// Those of lists are found by their keys, one by one; the counter's, which are few, by reading them.
+	return collectRecorded(tx.Query(ctx, recordedColumns+`
+ where p.organisation_id = $1 and p.id in (
+   select found.id from unnest($3::text[]) w(key), lateral (
+     select p.id from payment p where p.organisation_id = $1 and p.idempotency_key = w.key limit 1) found
+    union
+   select p.id from payment p
+    where p.organisation_id = $1 and p.campaign_id = $2 and p.source = '' and p.reverses_id is null and p.receipt = any($4::text[]))
+ order by p.id`, c.OrganisationID, c.ID, keys, receipts))
+}
+
+// RecordedWithoutReceipt reads what these candidates paid without a receipt number.
+func RecordedWithoutReceipt(ctx context.Context, tx pgx.Tx, c admission.Campaign, references []string) ([]Recorded, error) {
+	if len(references) == 0 {
+		return nil, nil
+	}
+	return collectRecorded(tx.Query(ctx, `
+select k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
+       p.received_at, p.receipt, p.source
+  from unnest($3::text[]) w(reference),
+       lateral (select * from candidate k
+                 where k.organisation_id = $1 and k.campaign_id = $2 and k.reference = w.reference limit 1) k,
+       lateral (select * from payment p
+                 where p.organisation_id = $1 and p.candidate_id = k.id and p.receipt = '' and p.reverses_id is null
+                offset 0) p
+ order by p.id`, c.OrganisationID, c.ID, references))
+}
+
+func collectRecorded(rows pgx.Rows, err error) ([]Recorded, error) {
+	if err != nil {
+		return nil, fmt.Errorf("look up the payments: %w", err)
+	}
+	recorded, err := pgx.CollectRows(rows, pgx.RowToStructByName[Recorded])
+	if err != nil {
+		return nil, fmt.Errorf("look up the payments: %w", err)
+	}
+	return recorded, nil
+}
+
+// WithoutReceiptBySource counts, by list, the payments that came without a receipt number.
+func WithoutReceiptBySource(ctx context.Context, tx pgx.Tx, c admission.Campaign, sources []string) (map[string]int, error) {
+	counts := map[string]int{}
+	if len(sources) == 0 {
+		return counts, nil
+	}
+	rows, err := tx.Query(ctx, `
+select source, count(*)::int from payment
+ where organisation_id = $1 and campaign_id = $2 and receipt = '' and reverses_id is null and source = any($3) group by source`,
+		c.OrganisationID, c.ID, sources)
+	if err != nil {
+		return nil, fmt.Errorf("count the payments of a list: %w", err)
+	}
+	var source string
+	var count int
+	if _, err := pgx.ForEachRow(rows, []any{&source, &count}, func() error { counts[source] = count; return nil }); err != nil {
+		return nil, fmt.Errorf("count the payments of a list: %w", err)
+	}
+	return counts, nil
+}

@@ -1,0 +1,101 @@
+package seating
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/domain/venue"
+)
+
+// tieredPlaces is the cascade of capacity: the sitting's own, else its room's, else its centre's,
+// else the bound. It speaks of s (capacity), r (room), ce (centre) and a parameter $2, the bound.
+const tieredPlaces = `
+       coalesce(s.capacity, r.capacity, ce.capacity, $2::int) as places,
+       case when s.capacity is not null then 'sitting' when r.capacity is not null then 'room'
+            when ce.capacity is not null then 'centre' else 'bound' end as places_from`
+
+// RefreshPlaces brings the places of the coming sittings of these rooms (nil: of all rooms of the
+// organisation) to what the tiers say now. It is called, in the same transaction and under the
+// campaign's lock, by whoever changed a capacity. It refuses a number below the people who hold a
+// place, and a seat number that somebody holds; the database refuses the latter by itself, however
+// the race goes.
+func RefreshPlaces(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs []int64) (changed int, err error) {
+	rows, err := tx.Query(ctx, `
+with tier as (
+  select s.organisation_id, s.id,`+tieredPlaces+`
+    from sitting s
+    join room r on (r.organisation_id, r.id) = (s.organisation_id, s.room_id)
+    join centre ce on (ce.organisation_id, ce.id) = (r.organisation_id, r.centre_id)
+   where s.organisation_id = $1 and s.cancelled_at is null and s.ends_at > clock()
+     and ($3::bigint[] is null or s.room_id = any($3)))
+update sitting s set places = t.places, places_from = t.places_from
+  from tier t
+ where s.organisation_id = t.organisation_id and s.id = t.id
+   and (s.places, s.places_from) is distinct from (t.places, t.places_from)
+returning s.id`, organisationID, venue.Bound, roomIDs)
+	if err != nil {
+		return 0, fmt.Errorf("refresh the places: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if pg.Violates(err, "claim_seat_in_room") {
+		return 0, problem.Refused("seat_in_use", nil).Because(err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("refresh the places: %w", err)
+	}
+	return len(ids), checkInUse(ctx, tx, organisationID, ids)
+}
+
+// checkInUse refuses places below the people who hold one: those who get their seat at the door
+// have no number that the database could compare.
+func checkInUse(ctx context.Context, tx pgx.Tx, organisationID int64, sittingIDs []int64) error {
+	rows, err := tx.Query(ctx, `
+select s.reference, s.places, count(*)::int from sitting s
+  join claim k on (k.organisation_id, k.sitting_id) = (s.organisation_id, s.id) and k.released_at is null
+ where s.organisation_id = $1 and s.id = any($2) group by s.id, s.reference, s.places having count(*) > s.places
+ order by s.id limit 1`, organisationID, sittingIDs)
+	if err != nil {
+		return fmt.Errorf("count the places in use: %w", err)
+	}
+	var reference string
+	var places, inUse int
+	found := false
+	if _, err := pgx.ForEachRow(rows, []any{&reference, &places, &inUse}, func() error { found = true; return nil }); err != nil {
+		return fmt.Errorf("count the places in use: %w", err)
+	}
+	if found {
+		return problem.Refused("capacity_in_use", problem.Facts{"sitting": reference, "capacity": places, "in_use": inUse})
+	}
+	return nil
+}
+
+// InUse is what the people of a sitting need of its places.
+type InUse struct {
+	People  int // who hold a place
+	Highest int // seat number that somebody holds; 0: none
+}
+
+// PlacesInUse tells, by sitting, what its people need.
+func PlacesInUse(ctx context.Context, tx pgx.Tx, organisationID int64, sittingIDs []int64) (map[int64]InUse, error) {
+	uses := map[int64]InUse{}
+	if len(sittingIDs) == 0 {
+		return uses, nil
+	}
+	rows, err := tx.Query(ctx, `
+select sitting_id, count(*)::int, coalesce(max(seat_number), 0) from claim
+ where organisation_id = $1 and sitting_id = any($2) and released_at is null group by sitting_id`, organisationID, sittingIDs)
+	if err != nil {
+		return nil, fmt.Errorf("count the places in use: %w", err)
+	}
+	var id int64
+	var use InUse
+	_, err = pgx.ForEachRow(rows, []any{&id, &use.People, &use.Highest}, func() error { uses[id] = use; return nil })
+	if err != nil {
+		return nil, fmt.Errorf("count the places in use: %w", err)
+	}
+	return uses, nil
+}
