@@ -46,7 +46,7 @@ type reference struct {
 type candidates struct {
 	*importer
 	people map[digest]int32     // name and birth date → line that said them first
-	zeros  map[digest]reference // reference without leading zeros → how the file wrote it
+	zeros  map[digest]reference // new reference without leading zeros → how the file wrote it
 	rowOf  map[int64]int32      // candidate → line that spoke of them
 
 	plan      *candidatePlan // of the chunk under way
@@ -204,7 +204,6 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 	switch {
 	case r.reference != "":
 		v.identity = digestOf("reference", r.reference)
-		k.compareZeros(v, r)
 	case r.birthKey != "":
 		v.identity = digestOf(r.birthKey)
 	case r.contactKey != "":
@@ -213,22 +212,7 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 		v.reject(k.importer, k.title(colReference), "", "identity_missing", nil)
 		return
 	}
-	if v.outcome == pending {
-		k.comparePeople(v, r)
-	}
-}
-
-// compareZeros refuses 417 beside 000417: one of them lost its zeros in a spreadsheet.
-func (k *candidates) compareZeros(v *verdict, r *candidateRow) {
-	key := digestOf(strings.TrimLeft(r.reference, "0"))
-	first, again := k.zeros[key]
-	if !again {
-		k.zeros[key] = reference{line: int32(v.line), text: r.reference}
-		return
-	}
-	if first.text != r.reference {
-		v.rejectField(k.importer, colReference, "reference_zeros", problem.Facts{"other": first.text, "first_line": int(first.line)})
-	}
+	k.comparePeople(v, r)
 }
 
 // comparePeople warns of one name and birth date on two rows that are kept apart.

@@ -110,7 +110,8 @@ func (n candidateNames) examCodes(ids []int64) string {
 type candidatePlan struct {
 	names   candidateNames
 	stored  storedCandidates
-	rowOf   map[int64]int32 // candidate → line of this chunk
+	rowOf   map[int64]int32      // candidate → line of this chunk
+	zeros   map[digest]reference // new references of this chunk
 	added   []*admission.Filed
 	addedBy []*entry[candidateRow]
 	changed []candidateChange
@@ -142,7 +143,7 @@ type storedCandidates struct {
 }
 
 func (k *candidates) decide(ctx context.Context, tx pgx.Tx, rows []*entry[candidateRow]) (func(context.Context, pgx.Tx) error, error) {
-	plan := &candidatePlan{rowOf: map[int64]int32{}}
+	plan := &candidatePlan{rowOf: map[int64]int32{}, zeros: map[digest]reference{}}
 	k.plan = plan
 	var err error
 	if plan.names, err = namesOf(ctx, tx, k.campaign); err != nil {
@@ -274,6 +275,9 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 		}
 	}
 	k.merge(v, r, &after, plan.names)
+	if !exists {
+		k.compareZeros(v, r, plan)
+	}
 	if v.outcome == rejected {
 		return
 	}
@@ -309,6 +313,24 @@ func (k *candidates) find(v *verdict, r *candidateRow, s storedCandidates) (admi
 		}
 	}
 	return k.findAlike(v, r, s)
+}
+
+// compareZeros refuses a new 417 beside a new 000417: one of them lost its zeros in a spreadsheet.
+func (k *candidates) compareZeros(v *verdict, r *candidateRow, plan *candidatePlan) {
+	if r.reference == "" || v.outcome == rejected {
+		return
+	}
+	key := digestOf(strings.TrimLeft(r.reference, "0"))
+	first, again := k.zeros[key]
+	if !again {
+		first, again = plan.zeros[key]
+	}
+	switch {
+	case !again:
+		plan.zeros[key] = reference{line: int32(v.line), text: r.reference}
+	case first.text != r.reference:
+		v.rejectField(k.importer, colReference, "reference_zeros", problem.Facts{"other": first.text, "first_line": int(first.line)})
+	}
 }
 
 func (k *candidates) findAlike(v *verdict, r *candidateRow, s storedCandidates) (admission.Filed, bool) {
@@ -717,6 +739,7 @@ func (k *candidates) history(plan *candidatePlan) []timeline.Entry {
 // settle remembers who was spoken of, and that what this import added it knows by itself.
 func (k *candidates) settle([]*entry[candidateRow]) {
 	maps.Copy(k.rowOf, k.plan.rowOf)
+	maps.Copy(k.zeros, k.plan.zeros)
 	for i, f := range k.plan.added {
 		if f.ID != 0 {
 			k.rowOf[f.ID] = int32(k.plan.addedBy[i].line)

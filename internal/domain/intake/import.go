@@ -382,14 +382,13 @@ func verdicts[R any](im *importer, chunk []*entry[R]) []*verdict {
 
 // settleCopies gives a row that repeats another the fate of that one.
 func settleCopies[R any](im *importer, chunk []*entry[R]) {
-	first := map[digest]*entry[R]{}
+	here := map[int]*entry[R]{}
 	for _, e := range chunk {
-		if e.copyOf == 0 {
-			first[e.identity] = e
+		if here[e.line] = e; e.copyOf == 0 {
 			continue
 		}
 		refused := im.seen[e.identity].rejected
-		if same := first[e.identity]; same != nil {
+		if same := here[e.copyOf]; same != nil {
 			refused = same.outcome == rejected
 		}
 		e.outcome, e.warnings = pending, e.warnings[:e.read]

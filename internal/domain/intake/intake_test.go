@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
+	"usher/internal/base/problem"
 	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/intake"
@@ -89,6 +91,9 @@ func (b *bench) whole(r intake.Result) intake.Result {
 	if r.Read != r.Created+r.Updated+r.Unchanged+r.RejectedCount {
 		b.t.Errorf("counts do not add up: %+v", r)
 	}
+	for _, row := range append(append([]intake.Row(nil), r.Rejected...), r.Warnings...) {
+		b.speaks("refusal_"+row.Reason, row.Facts)
+	}
 	if r.RunID == 0 {
 		return r
 	}
@@ -98,6 +103,30 @@ func (b *bench) whole(r intake.Result) intake.Result {
 		}
 	}
 	return r
+}
+
+// speaks checks that a code has its sentence in every language, and no hole in it.
+func (b *bench) speaks(id string, facts problem.Facts) {
+	b.t.Helper()
+	for _, lang := range i18n.Languages {
+		if text := i18n.Speak(lang).Say(id, facts); text == id || strings.Contains(text, "<no value>") {
+			b.t.Errorf("%s says %q for %s", lang, text, id)
+		}
+	}
+}
+
+// refused checks that a file as a whole is refused with this code, and wrote nothing.
+func (b *bench) refused(err error, code string) {
+	b.t.Helper()
+	if !problem.Has(err, code) {
+		b.t.Errorf("the file was answered with %v, want %s", err, code)
+		return
+	}
+	p, _ := problem.Of(err)
+	b.speaks("problem_"+code, p.Facts)
+	if n := b.count("run"); n != 0 {
+		b.t.Errorf("%d runs were started", n)
+	}
 }
 
 func (b *bench) count(what string, arguments ...any) int {

@@ -1,0 +1,180 @@
+package intake_test
+
+import (
+	"testing"
+
+	"usher/internal/base/i18n"
+	"usher/internal/domain/intake"
+	"usher/internal/domain/payment"
+)
+
+const payHeader = "dossier;montant;moyen;reçu le;n° de reçu"
+
+func payers(t testing.TB) *bench {
+	b := setup(t, "MATH")
+	b.candidates("dossier;nom;prénom;statut", "000001;Diop;Awa;accepted", "000002;Fall;Ali;accepted", "000003;Ba;Sira;filed")
+	return b
+}
+
+func (b *bench) paid() string {
+	b.t.Helper()
+	return b.text("select string_agg(paid_minor::text, ' ' order by reference) from candidate")
+}
+
+func TestPayments_Recorded(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	lines := []string{payHeader, "000001;10 000 FCFA;cash;05/05/2026 09:00;R-1", "000002;6.000;cash;05/05/2026 09:05;R-2", "000002;4000,00;orange;;R-3"}
+	r := b.payments(lines...)
+	wantCounts(t, r, "read 3 created 3 updated 0 unchanged 0 rejected 0 ignored 0")
+	if got := b.paid(); got != "10000 10000 0" {
+		t.Errorf("paid %s", got)
+	}
+	if n := b.count("timeline where kind = 'payment_recorded'"); n != 3 {
+		t.Errorf("%d rows of the timeline", n)
+	}
+	before := b.snapshot()
+	wantCounts(t, b.payments(lines...), "read 3 created 0 updated 0 unchanged 3 rejected 0 ignored 0")
+	// A shorter list takes nothing back, and other words for recorded money change nothing.
+	r = b.payments(payHeader, "000001;10000;chèque;05/05/2026 09:00;R-1")
+	wantCounts(t, r, "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2:n° de reçu:payment_kept")
+	if b.snapshot() != before {
+		t.Error("importing again changed something")
+	}
+}
+
+func TestPayments_RowsAtFault(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	b.payments(payHeader, "000001;5000;cash;05/05/2026 09:00;R-1")
+	for _, c := range []struct{ row, want string }{
+		{"1;5000;cash;05/05/2026;R-9", "2:dossier:payment_candidate_unknown"},
+		{";5000;cash;05/05/2026;R-9", "2:dossier:candidate_missing"},
+		{"000003;5000;cash;05/05/2026;R-9", "2:dossier:payment_closed"},
+		{"000001;;cash;05/05/2026;R-9", "2:montant:amount_missing"},
+		{"000001;0;cash;05/05/2026;R-9", "2:montant:amount_zero"},
+		{"000001;-5000;cash;05/05/2026;R-9", "2:montant:amount_negative"},
+		{"000001;5000,50;cash;05/05/2026;R-9", "2:montant:amount_decimals"},
+		{"000001;50 00;cash;05/05/2026;R-9", "2:montant:amount_ambiguous"},
+		{"000001;cinq mille;cash;05/05/2026;R-9", "2:montant:amount_wrong"},
+		{"000001;50 EUR;cash;05/05/2026;R-9", "2:montant:amount_wrong"},
+		{"000001;9999999999999;cash;05/05/2026;R-9", "2:montant:amount_impossible"},
+		{"000001;1E+06;cash;05/05/2026;R-9", "2:montant:digits_lost"},
+		{"000001;5000;cash;;", "2:reçu le:received_at_missing"},
+		{"000001;5000;cash;hier;R-9", "2:reçu le:not_a_date"},
+		{"000002;5000;cash;05/05/2026 09:00;R-1", "2:n° de reçu:receipt_used"},
+		{"000001;6000;cash;05/05/2026 09:00;R-1", "2:n° de reçu:receipt_used"},
+	} {
+		wantSaid(t, b.payments(payHeader, c.row).Rejected, c.want)
+	}
+	r := b.payments(payHeader, "000002;6000;cash;05/05/2026 09:00;R-1")
+	if f := r.Rejected[0].Facts; f["other"] != "000001" || f["other_name"] != "Diop Awa" || f["amount"] != (i18n.Money{Minor: 5000, Currency: "XOF"}) {
+		t.Errorf("the recorded payment is named %v", f)
+	}
+	if got := b.paid(); got != "5000 0 0" {
+		t.Errorf("paid %s", got)
+	}
+	r = b.payments(payHeader, "000001;1000;cash;05/05/2126;R-10")
+	wantSaid(t, r.Warnings, "2:reçu le:received_in_future")
+	r = b.payments(payHeader, "000002;1000;cash;05/05/2026;R-11", "000002;1000;cash;05/05/2026;R-11", "000002;2000;cash;05/05/2026;R-11")
+	wantCounts(t, r, "read 3 created 1 updated 0 unchanged 1 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "4::row_conflict")
+}
+
+// Money that was recorded stays a repeat when the status no longer opens payment.
+func TestPayments_RecordedBeforeTheStatusClosed(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	lines := []string{payHeader, "000001;5000;cash;05/05/2026 09:00;R-1", "000001;5000;cash;05/05/2026 09:00;"}
+	b.payments(lines...)
+	b.candidates("dossier;nom;statut", "000001;Diop;rejected")
+	r := b.payments(append(lines, "000001;5000;cash;05/05/2026 10:00;")...)
+	wantCounts(t, r, "read 3 created 0 updated 0 unchanged 2 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "4:dossier:payment_closed")
+}
+
+// The counter's receipt is the same receipt in a file.
+func TestPayments_ReceiptOfTheCounter(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	_, err := payment.Record(t.Context(), b.db, b.actor, "concours", "000001", payment.Payment{
+		AmountMinor: 5000, Method: "cash", Receipt: "R-1", IdempotencyKey: "click",
+	})
+	b.must(err)
+	r := b.payments(payHeader, "000001;5000;cash;05/05/2026;R-1", "000002;5000;cash;05/05/2026;R-2")
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 1 rejected 0 ignored 0")
+	wantSaid(t, b.payments(payHeader, "000002;5000;cash;05/05/2026;R-1").Rejected, "2:n° de reçu:receipt_used")
+	if got := b.paid(); got != "5000 5000 0" {
+		t.Errorf("paid %s", got)
+	}
+}
+
+// Without receipt numbers: equal rows of one list are as many payments; the list again, longer or
+// corrected, is the same list; an equal payment from elsewhere is neither doubled nor swallowed.
+func TestPayments_WithoutReceipts(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	const equal = "000001;5000;cash;05/05/2026 09:00;"
+	a := []string{payHeader, equal, equal, "000002;5000;cash;05/05/2026 09:00;"}
+	wantCounts(t, b.payments(a...), "read 3 created 3 updated 0 unchanged 0 rejected 0 ignored 0")
+	wantCounts(t, b.payments(a...), "read 3 created 0 updated 0 unchanged 3 rejected 0 ignored 0")
+
+	longer := append(append([]string(nil), a...), "000002;1000;cash;06/05/2026 09:00;", equal)
+	wantCounts(t, b.payments(longer...), "read 5 created 2 updated 0 unchanged 3 rejected 0 ignored 0")
+	wantCounts(t, b.payments(longer...), "read 5 created 0 updated 0 unchanged 5 rejected 0 ignored 0")
+	if got := b.paid(); got != "15000 6000 0" {
+		t.Errorf("paid %s", got)
+	}
+
+	// Another list, in which one row happens to equal one of the first.
+	other := []string{payHeader, "000002;1000;cash;06/05/2026 09:00;", "000001;2000;cash;07/05/2026;", "000002;2000;cash;07/05/2026;"}
+	r := b.payments(other...)
+	// It shares one of the two rows that only the longer list brought: a version of that list.
+	wantCounts(t, r, "read 3 created 2 updated 0 unchanged 1 rejected 0 ignored 0")
+
+	third := []string{payHeader, equal, "000001;300;cash;08/05/2026;", "000001;400;cash;08/05/2026;"}
+	r = b.payments(third...)
+	wantCounts(t, r, "read 3 created 2 updated 0 unchanged 1 rejected 0 ignored 0")
+}
+
+func TestPayments_EqualFromElsewhere(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	const equal = "000001;5000;cash;05/05/2026;"
+	b.payments(payHeader, equal, "000002;5000;cash;05/05/2026;", "000002;4000;cash;05/05/2026;")
+	before := b.paid()
+	other := []string{payHeader, equal, "000001;300;cash;08/05/2026;"}
+	r := b.payments(other...)
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 0 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "2:n° de reçu:payment_equal")
+	wantCounts(t, b.payments(other...), "read 2 created 0 updated 0 unchanged 1 rejected 1 ignored 0")
+	// Two in this list: one of them is certainly new, and the repeat says the same.
+	twice := append(other, equal)
+	wantCounts(t, b.payments(twice...), "read 3 created 1 updated 0 unchanged 1 rejected 1 ignored 0")
+	wantCounts(t, b.payments(twice...), "read 3 created 0 updated 0 unchanged 2 rejected 1 ignored 0")
+	// The way out that the sentence names.
+	wantCounts(t, b.payments(payHeader, "000001;5000;cash;05/05/2026 15:10;", "000001;5000;cash;05/05/2026;R-7"),
+		"read 2 created 2 updated 0 unchanged 0 rejected 0 ignored 0")
+	if got := b.paid(); before != "5000 9000 0" || got != "20300 9000 0" {
+		t.Errorf("paid %s, then %s", before, got)
+	}
+}
+
+func TestPayments_DryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	b.payments(payHeader, "000001;5000;cash;05/05/2026;", "000001;5000;cash;05/05/2026;R-1")
+	before := b.snapshot()
+	lines := []string{payHeader, "000001;5000;cash;05/05/2026;", "000001;5000;cash;05/05/2026;R-1", "000002;5000;cash;05/05/2026;R-1", "000002;1;cash;05/05/2026;", "000002;1;cash;05/05/2026;"}
+	dry, err := intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv(lines...), intake.Options{DryRun: true})
+	b.must(err)
+	if b.snapshot() != before {
+		t.Error("the dry run wrote something")
+	}
+	wet := b.payments(lines...)
+	if counts(dry) != counts(wet) || said(dry.Rejected) != said(wet.Rejected) {
+		t.Errorf("foreseen %s %s, happened %s %s", counts(dry), said(dry.Rejected), counts(wet), said(wet.Rejected))
+	}
+	wantCounts(t, wet, "read 5 created 2 updated 0 unchanged 2 rejected 1 ignored 0")
+}
