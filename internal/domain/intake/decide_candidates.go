@@ -430,12 +430,12 @@ func (k *candidates) mergeCentre(v *verdict, r *candidateRow, f *admission.Filed
 		return
 	}
 	key := nameKey(r.centre)
+	if at := slices.IndexFunc(names.centres, func(c centre) bool { return c.Key == key }); at >= 0 {
+		f.CentreID = &names.centres[at].ID
+		return
+	}
 	var known []string
 	for _, c := range names.centres {
-		if c.Key == key {
-			f.CentreID = &c.ID
-			return
-		}
 		known = append(known, c.Name)
 	}
 	v.rejectField(k.importer, colCentre, "centre_unknown", problem.Facts{"known": firstNamed(known)})

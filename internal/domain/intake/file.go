@@ -20,6 +20,7 @@ type upload struct {
 	name   string
 	digest string // sha256: the identity of the file, whatever it is called
 	spool  *os.File
+	named  bool // the copy still has a name on disk
 	table  *sheet.Table
 }
 
@@ -28,7 +29,8 @@ func openUpload(name string, file io.Reader) (*upload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make room for the file: %w", err)
 	}
-	u := &upload{name: name, spool: spool}
+	// Without a name the copy goes with the process, however that ends.
+	u := &upload{name: name, spool: spool, named: os.Remove(spool.Name()) != nil}
 	if err := u.read(file); err != nil {
 		return nil, errors.Join(err, u.close())
 	}
@@ -49,7 +51,11 @@ func (u *upload) read(file io.Reader) error {
 
 // close removes the copy: it holds people's names and addresses.
 func (u *upload) close() error {
-	return errors.Join(u.spool.Close(), os.Remove(u.spool.Name()))
+	err := u.spool.Close()
+	if u.named {
+		err = errors.Join(err, os.Remove(u.spool.Name()))
+	}
+	return err
 }
 
 // asProblem lets a refusal of the whole file reach a person as a sentence: its code is the sheet's.

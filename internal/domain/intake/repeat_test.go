@@ -1,0 +1,242 @@
+package intake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"usher/internal/base/sheet"
+	"usher/internal/domain/admission"
+	"usher/internal/domain/intake"
+)
+
+// manyRows are more than two chunks of candidates without an instant of filing.
+func manyRows() []string {
+	lines := []string{"dossier;nom;prénom;tél"}
+	for i := range 2_300 {
+		lines = append(lines, fmt.Sprintf("%05d;Diop;Awa %d;76%06d", 7*i%2_300, i, i))
+	}
+	return lines
+}
+
+// Two people press import in the same second: everybody is there once, and both are told so.
+func TestRace_OneFileTwice(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	const importers = 3
+	results, failures := make([]intake.Result, importers), make([]error, importers)
+	var wait sync.WaitGroup
+	for i := range importers {
+		wait.Go(func() {
+			results[i], failures[i] = intake.Candidates(t.Context(), b.db, b.actor, "concours", "c.csv", csv(manyRows()...), intake.Options{})
+		})
+	}
+	wait.Wait()
+	b.must(errors.Join(failures...))
+	added := 0
+	for _, r := range results {
+		b.whole(r)
+		added += r.Created
+		if r.Created+r.Unchanged != 2_300 {
+			t.Errorf("one import says %s", counts(r))
+		}
+	}
+	if n := b.count("candidate"); n != 2_300 || added != 2_300 {
+		t.Errorf("%d candidates, %d said to be created", n, added)
+	}
+	if n := b.count("timeline where kind = 'candidate_imported'"); n != 2_300 {
+		t.Errorf("%d rows of the timeline", n)
+	}
+}
+
+// Equal payments without receipts, imported by two at once from one file: each is recorded once.
+func TestRace_PaymentsTwice(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	lines := []string{payHeader}
+	for i := range 1_500 {
+		lines = append(lines, fmt.Sprintf("00000%d;%d;cash;05/05/2026;", 1+i%2, 1+i/4))
+	}
+	var wait sync.WaitGroup
+	failures := make([]error, 2)
+	for i := range failures {
+		wait.Go(func() {
+			_, failures[i] = intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv(lines...), intake.Options{})
+		})
+	}
+	wait.Wait()
+	b.must(errors.Join(failures...))
+	if n := b.count("payment"); n != 1_500 {
+		t.Errorf("%d payments, want 1500", n)
+	}
+}
+
+// An import that is stopped after a chunk keeps what it did, says that it failed, and the same
+// file brings in the rest, in the order of the rows.
+func TestKilled_HalfWay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := intake.Candidates(ctx, b.db, b.actor, "concours", "c.csv", csv(manyRows()...), intake.Options{
+		Progress: func(done, total int) {
+			if total != 2_300 {
+				t.Errorf("progress is of %d", total)
+			}
+			cancel()
+		},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("the stopped import says %v", err)
+	}
+	if n := b.count("candidate"); n != 1_000 {
+		t.Errorf("%d candidates after one chunk", n)
+	}
+	if state := b.text("select state || (counters->>'created') from run"); state != "failed1000" {
+		t.Errorf("the run is %s", state)
+	}
+	r := b.candidates(manyRows()...)
+	wantCounts(t, r, "read 2300 created 1300 updated 0 unchanged 1000 rejected 0 ignored 0")
+	wrong := b.count(`(select substring(given_name from 5)::int as nth, row_number() over (order by filed_at) - 1 as place from candidate) c where nth <> place`)
+	if wrong != 0 {
+		t.Errorf("%d candidates are out of the order of the rows", wrong)
+	}
+}
+
+// rounds is how often a property test imports into a campaign of its own.
+type rounds struct {
+	*bench
+	n int
+}
+
+// next adds a fresh campaign and takes it.
+func (r *rounds) next(t *rapid.T) {
+	r.n++
+	var err error
+	r.campaign, err = admission.AddCampaign(r.t.Context(), r.db, r.actor, r.org,
+		admission.Campaign{Slug: fmt.Sprintf("c-%d", r.n), Name: "Concours", FeeMinor: 10_000}, nil)
+	if err == nil {
+		err = r.db.Tx(r.t.Context(), []int64{r.org.ID}, func(tx pgx.Tx) error {
+			return admission.AddExams(r.t.Context(), tx, r.campaign, []string{"MATH"})
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rounds) bring(t *rapid.T, take importerOf, lines []string) intake.Result {
+	result, err := take(r.t.Context(), r.db, r.actor, r.campaign.Slug, "f.csv", csv(lines...), intake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Read != result.Created+result.Updated+result.Unchanged+result.RejectedCount {
+		t.Fatalf("counts do not add up: %s", counts(result))
+	}
+	return result
+}
+
+// Whatever rows a file has, in whatever order and however often: imported again, it changes
+// nothing.
+func TestProperty_CandidatesTwice(t *testing.T) {
+	t.Parallel()
+	r := &rounds{bench: setup(t, "MATH")}
+	cell := func(values ...string) *rapid.Generator[string] { return rapid.SampledFrom(values) }
+	row := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join([]string{
+			cell("", "", "1", "2", "003", "3", "N000001").Draw(t, "reference"),
+			cell("Diop", "DIOP", "Fall", "").Draw(t, "family"), cell("Awa", "Ali", "").Draw(t, "given"),
+			cell("", "11/04/2008", "22/04/2008").Draw(t, "birth"), cell("", "a@b.org", "A@b.org", "x@y,org").Draw(t, "email"),
+			cell("", "76123456", "76123457").Draw(t, "phone"), cell("", "filed", "accepted", "?").Draw(t, "status"),
+			cell("", "22/05/2026 08:30").Draw(t, "filed"),
+		}, ";")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		r.next(t)
+		rows := rapid.SliceOfN(row, 1, 12).Draw(t, "rows")
+		file := append([]string{"dossier;nom;prénom;né le;e-mail;tél;statut;déposé le"}, rapid.Permutation(append(rows, rows[:len(rows)/2]...)).Draw(t, "order")...)
+		r.bring(t, intake.Candidates, file)
+		before := r.snapshot()
+		again := r.bring(t, intake.Candidates, file)
+		if after := r.snapshot(); again.Created+again.Updated > 0 || after != before {
+			t.Fatalf("the second import says %s\n%s\nbefore %s\nafter %s", counts(again), strings.Join(file, "\n"), before, after)
+		}
+	})
+}
+
+// The same of payments, and the money of a list never depends on how often or in how many longer
+// versions it came.
+func TestProperty_PaymentsTwice(t *testing.T) {
+	t.Parallel()
+	r := &rounds{bench: setup(t, "MATH")}
+	row := rapid.Custom(func(t *rapid.T) string {
+		return fmt.Sprintf("%s;%s;cash;%s;%s", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "candidate"),
+			rapid.SampledFrom([]string{"5000", "1000"}).Draw(t, "amount"), rapid.SampledFrom([]string{"05/05/2026", "06/05/2026"}).Draw(t, "day"),
+			rapid.SampledFrom([]string{"", "", "", "R-1", "R-2"}).Draw(t, "receipt"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		r.next(t)
+		r.bring(t, intake.Candidates, []string{"dossier;nom;statut", "1;Diop;accepted", "2;Fall;accepted"})
+		rows := rapid.SliceOfN(row, 1, 10).Draw(t, "rows")
+		file := append([]string{payHeader}, rows...)
+		first := r.bring(t, intake.Payments, file)
+		before := r.snapshot()
+		if again := r.bring(t, intake.Payments, file); again.Created > 0 || r.snapshot() != before {
+			t.Fatalf("the second import says %s\n%s", counts(again), strings.Join(file, "\n"))
+		}
+		// Of rows that conflict the first one wins, and another order has another first one.
+		if first.RejectedCount == 0 {
+			shuffled := append([]string{payHeader}, rapid.Permutation(rows).Draw(t, "order")...)
+			if again := r.bring(t, intake.Payments, shuffled); again.Created > 0 || r.snapshot() != before {
+				t.Fatalf("another order says %s\n%s", counts(again), strings.Join(shuffled, "\n"))
+			}
+		}
+		longer := r.bring(t, intake.Payments, append(file, "1;77;cash;07/05/2026;"))
+		if longer.Created > 1 {
+			t.Fatalf("a longer list says %s\n%s", counts(longer), strings.Join(file, "\n"))
+		}
+	})
+}
+
+// What is exported imports unchanged, in both formats.
+func TestExport_RoundTrip(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH", "PHYS")
+	b.sittings("épreuve;centre;salle;début;fin", "MATH;Campus;A;2126-10-05 08:00;2126-10-05 10:00")
+	r := b.candidates(header,
+		`000417;"=HYPERLINK(""http://example.org"",""x"")";@Awa;11/04/2008;a@b.org;+33 6 00 11 22 33;accepted;22/05/2026 08:30:01;Campus;MATH|PHYS;pmr;es`,
+		`000418;-Jean;'Nana;;;;;;;PHYS;tiers temps;`,
+		`000419;"+Diop ""Nana""";+Ali;;;76123456;rejected;;;MATH;fauteuil, tiers temps;en`,
+		`;Kɔ̀ɔ̀nyɛ́;Ŋ'Golo;01/02/2008;;;;;;MATH;;`,
+		`;O’Neil;Ɔ;;o@neil.example;;;;;MATH;;`)
+	wantCounts(t, r, "read 5 created 5 updated 0 unchanged 0 rejected 0 ignored 0")
+	before := b.snapshot()
+	for _, format := range []sheet.Format{sheet.CSV, sheet.XLSX} {
+		file := written(t, func(w io.Writer) error {
+			rows, err := intake.ExportCandidates(t.Context(), b.db, b.actor, "concours", w, format)
+			if rows != 5 {
+				t.Errorf("%s says that it holds %d rows", format, rows)
+			}
+			return err
+		})
+		back, err := intake.Candidates(t.Context(), b.db, b.actor, "concours", "export."+string(format), file, intake.Options{})
+		b.must(err)
+		wantCounts(t, back, "read 5 created 0 updated 0 unchanged 5 rejected 0 ignored 0")
+		if len(back.Found.UnknownColumns) > 0 || back.Found.Format != format {
+			t.Errorf("the export was understood as %+v", back.Found)
+		}
+	}
+	if after := b.snapshot(); after != before {
+		t.Errorf("the round trip changed something:\n%s\n%s", before, after)
+	}
+	_, err := intake.ExportCandidates(t.Context(), b.db, b.actor, "concours", new(strings.Builder), "pdf")
+	if err == nil {
+		t.Error("a format that does not exist was exported")
+	}
+}
