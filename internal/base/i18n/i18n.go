@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bojanz/currency"
@@ -236,12 +237,19 @@ func (v Voice) Date(local time.Time) string {
 	return weekday + " " + day + " " + month + " " + year
 }
 
+// zones keeps the zones that were read: a chunk asks for the same one thousands of times.
+var zones sync.Map
+
 // In moves an instant to its zone; a zone that this machine does not know is shown as UTC, which
 // the text then names.
 func In(i Instant) time.Time {
+	if known, ok := zones.Load(i.Zone); ok {
+		return i.At.In(known.(*time.Location))
+	}
 	location, err := time.LoadLocation(i.Zone)
 	if err != nil {
 		return i.At.UTC()
 	}
+	zones.Store(i.Zone, location)
 	return i.At.In(location)
 }

@@ -149,6 +149,11 @@ func See(ctx context.Context, tx pgx.Tx, organisations ...int64) error {
 	return nil
 }
 
+// PlanAnew, as the first argument of a query, has it planned at each call and for its arguments: a
+// plan that was made while a table was empty is ruinous when the same transaction's run has filled
+// it. (The setting plan_cache_mode would do the same to every check of a foreign key.)
+const PlanAnew = pgx.QueryExecModeCacheDescribe
+
 // Now is the instant by the one clock.
 func Now(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	var now time.Time
@@ -179,6 +184,18 @@ func Interrupted(err error) bool {
 		return true
 	}
 	return false
+}
+
+// Duplicates tells whether err is the refusal of a unique key, whichever.
+func Duplicates(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "23505"
+}
+
+// Within runs fn inside a savepoint of the transaction: when fn fails, what it did is undone and
+// the transaction goes on.
+func Within(ctx context.Context, tx pgx.Tx, fn func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, tx, fn)
 }
 
 // MayRepeat tells whether err is a passing collision of two transactions (deadlock, serialization,

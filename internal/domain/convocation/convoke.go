@@ -53,6 +53,7 @@ type Progress struct {
 
 // Options of a run.
 type Options struct {
+	Total    int // how many a forecast found eligible; 0: it was not asked
 	Progress func(Progress)
 	// step is called at each named step, so that a test can end the process there.
 	step func(name string)
@@ -97,16 +98,12 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 	if err != nil {
 		return 0, err
 	}
-	forecast, err := forecast(ctx, db, campaign, exams)
-	if err != nil {
-		return 0, err
-	}
 	runID, err = run.Start(ctx, db, actor, campaign.OrganisationID, Task, campaign.ID, target)
 	if err != nil {
 		return 0, err
 	}
 	e := &execution{db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options,
-		counters: counters{Total: forecast.Eligible, SeatedAt: map[int64]int{}}}
+		counters: counters{Total: options.Total, SeatedAt: map[int64]int{}}}
 	options.at("started")
 	if err := e.work(ctx, exams); err != nil {
 		// The run is marked even when its context was cancelled: what it did stands, and it says so.
@@ -148,6 +145,20 @@ func targetExams(ctx context.Context, db *pg.DB, c admission.Campaign, target Ta
 	return exams, err
 }
 
+// walkIndexes lets the statements of this transaction walk the filing order by its index and look
+// the rest up row by row, whatever the statistics say: right after an import there are none, and
+// the planner then believes that a campaign of 200,000 has five candidates, which it reads and
+// sorts whole for every chunk.
+func walkIndexes(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+set local enable_sort = off; set local enable_incremental_sort = off; set local enable_seqscan = off;
+set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`)
+	if err != nil {
+		return fmt.Errorf("prepare the chunk: %w", err)
+	}
+	return nil
+}
+
 // applicant is one eligible candidate as a chunk reads them.
 type applicant struct {
 	CandidateID     int64
@@ -156,7 +167,6 @@ type applicant struct {
 	FamilyName      string
 	GivenName       string
 	CentreID        int64
-	Centre          string
 	NeedsAccessible bool
 	HasEmail        bool
 	HasPhone        bool
@@ -173,18 +183,17 @@ type mark struct {
 }
 
 // readEligible reads, in filing order, the next candidates who are to be called: after the mark,
-// and not yet refused by this run.
+// and not yet refused by this run; a run without refusals has runID zero here, and asks nothing.
 func readEligible(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID, runID int64, after mark, limit int) ([]applicant, error) {
 	rows, err := tx.Query(ctx, `
 select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coalesce(t.centre_id, 0) as centre_id,
-       coalesce((select v.name from centre v where v.organisation_id = t.organisation_id and v.id = t.centre_id), '') as centre,
        t.needs_accessible, t.has_email, t.has_phone
-  from standing t
- where t.organisation_id = $1 and t.campaign_id = $2 and t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5)
+  from standing($1, $2) t
+ where t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5)
    and t.opens_payment and t.paid and t.claim_id is null
-   and (select 1 from refusal f where f.organisation_id = $1 and f.run_id = $6 and f.list = 'refused'
-           and f.item = t.candidate_id || '/' || t.exam_id limit 1) is null
- order by t.filed_at, t.candidate_id limit $7`, c.OrganisationID, c.ID, examID, after.filedAt, after.id, runID, limit)
+   and ($6 = 0 or (select 1 from refusal f where f.organisation_id = $1 and f.run_id = $6 and f.list = 'refused'
+           and f.item = t.candidate_id || '/' || t.exam_id limit 1) is null)
+ order by t.filed_at, t.candidate_id limit $7`, pg.PlanAnew, c.OrganisationID, c.ID, examID, after.filedAt, after.id, runID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
@@ -308,6 +317,9 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 	gained = e.counters
 	gained.SeatedAt = cloneCounts(e.counters.SeatedAt)
 	err = e.db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if err := walkIndexes(ctx, tx); err != nil {
+			return err
+		}
 		revision, err := admission.Lock(ctx, tx, c)
 		if err != nil {
 			return err
@@ -316,7 +328,7 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 		if err := e.lookAgain(ctx, tx, &p, &gained, revision); err != nil {
 			return err
 		}
-		applicants, err := readEligible(ctx, tx, c, p.exam.ID, e.runID, p.after, limit)
+		applicants, err := readEligible(ctx, tx, c, p.exam.ID, e.refusing(gained), p.after, limit)
 		if err != nil {
 			return err
 		}
@@ -338,6 +350,14 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 		e.options.at("committed")
 	}
 	return p, gained, done, err
+}
+
+// refusing is the run's id once it has refused somebody.
+func (e *execution) refusing(c counters) int64 {
+	if c.Refused == 0 {
+		return 0
+	}
+	return e.runID
 }
 
 func cloneCounts(counts map[int64]int) map[int64]int {
@@ -393,7 +413,7 @@ func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counte
 	e.options.at("noticed")
 	refusals := make([]run.Refusal, 0, len(outcome.Misses))
 	for _, miss := range outcome.Misses {
-		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(of[miss.CandidateID], p.exam)))
+		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(p.exam)))
 	}
 	for _, claim := range outcome.Claims {
 		gained.SeatedAt[claim.Sitting.ID]++
@@ -410,9 +430,7 @@ func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counte
 	return nil
 }
 
-func missFacts(a applicant, exam seating.Exam) problem.Facts {
-	return problem.Facts{"exam": exam.Code, "centre": a.Centre}
-}
+func missFacts(exam seating.Exam) problem.Facts { return problem.Facts{"exam": exam.Code} }
 
 func refusalOf(a applicant, exam seating.Exam, reason string, facts problem.Facts) run.Refusal {
 	return run.Refusal{
@@ -433,18 +451,24 @@ func needsAccessible(a applicant, exam seating.Exam, claim seating.Claim) run.Re
 
 // SeatFacts are what the timeline keeps of a seat that was given: what its holder was told.
 type SeatFacts struct {
-	Candidate string       `json:"candidate"`
-	Exam      string       `json:"exam"`
-	Sitting   string       `json:"sitting"`
-	Centre    string       `json:"centre"`
-	Room      string       `json:"room"`
-	Seat      string       `json:"seat"` // the label; empty: given at the door
-	StartsAt  i18n.Instant `json:"starts_at"`
-	Reason    string       `json:"reason,omitempty"`
+	Candidate string `json:"candidate"`
+	Seat      string `json:"seat"` // the label; empty: given at the door
+	Reason    string `json:"reason,omitempty"`
+	SittingFacts
+}
+
+// SittingFacts are those that everybody at a sitting shares.
+type SittingFacts struct {
+	Exam     string       `json:"exam"`
+	Sitting  string       `json:"sitting"`
+	Centre   string       `json:"centre"`
+	Room     string       `json:"room"`
+	StartsAt i18n.Instant `json:"starts_at"`
 }
 
 func seatFacts(candidate string, s *seating.Sitting, label string) SeatFacts {
-	return SeatFacts{Candidate: candidate, Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, Seat: label, StartsAt: s.Begins()}
+	return SeatFacts{Candidate: candidate, Seat: label, SittingFacts: SittingFacts{
+		Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins()}}
 }
 
 func recordSeated(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, runID int64, claims []seating.Claim, of map[int64]applicant) error {
@@ -499,7 +523,7 @@ func (e *execution) refuseRest(ctx context.Context, p *pass) error {
 			after = mark{rest[left-1].FiledAt, rest[left-1].CandidateID}
 			refusals := make([]run.Refusal, left)
 			for i, a := range rest {
-				refusals[i] = refusalOf(a, p.exam, "changing", missFacts(a, p.exam))
+				refusals[i] = refusalOf(a, p.exam, "changing", missFacts(p.exam))
 			}
 			return run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, refusals...)
 		})

@@ -79,6 +79,9 @@ type rehearsal struct {
 // rehearse gives every eligible candidate their turn, in the order of a run, until each says that
 // it has seen enough.
 func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seating.Exam, sitting string, each func(rehearsal) bool) error {
+	if err := walkIndexes(ctx, tx); err != nil {
+		return err
+	}
 	busy := map[int64][]seating.Interval{} // by the exams before
 	for _, exam := range exams {
 		openings, err := seating.Open(ctx, tx, c, exam.ID, sitting)
@@ -106,7 +109,7 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 			}
 			for _, turn := range turns {
 				if turn.reason != "" {
-					turn.facts = missFacts(turn.applicant, exam)
+					turn.facts = missFacts(exam)
 				}
 				if turn.reason.LacksSeats() {
 					centre := turn.applicant.CentreID

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/i18n"
+	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/notice"
 	"usher/internal/domain/run"
@@ -100,6 +101,7 @@ func (e *execution) finish(ctx context.Context, exams []seating.Exam) error {
 	}
 	var lists []run.Refusal
 	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		// Each list goes through everybody once; claims are looked up for the few who are left.
 		for _, read := range []func(context.Context, pgx.Tx, []int64) ([]run.Refusal, error){e.notCalled, e.seatedInDoubt, e.notReachable} {
 			list, err := read(ctx, tx, ids)
 			if err != nil {
@@ -170,7 +172,7 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 	if err != nil {
 		return nil, err
 	}
-	seated, err := seating.Seated(ctx, tx, e.campaign)
+	seated, err := seating.Seated(ctx, tx, e.campaign.OrganisationID, all)
 	if err != nil {
 		return nil, err
 	}
@@ -187,39 +189,45 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 }
 
 // notCalled lists who has paid and is not called: their status does not open payment, or they are
-// registered for none of the exams. Money was taken from them, so they are named.
-func (e *execution) notCalled(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
+// registered for no exam. Money was taken from them, so they are named. Who is registered, for
+// other exams than those of this run, is no concern of it.
+func (e *execution) notCalled(ctx context.Context, tx pgx.Tx, _ []int64) ([]run.Refusal, error) {
 	return e.list(ctx, tx, run.ListNotCalled, `
+with found as materialized (
+  select c.*, c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment) as opens
+    from candidate c
+   where c.organisation_id = $1 and c.campaign_id = $2 and (c.paid_minor > 0 or c.fee_waived_at is not null)
+     and is_paid(c.paid_minor, (select fee_minor from campaign where organisation_id = $1 and id = $2), c.fee_waived_at)
+     and (c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and not opens_payment)
+          or c.id not in (select candidate_id from registration where organisation_id = $1 and campaign_id = $2)))
 select c.id, c.reference, c.family_name, c.given_name,
-       case when not s.opens_payment then 'status_closed' else 'not_registered' end as reason,
+       case when opens then 'not_registered' else 'status_closed' end as reason,
        jsonb_build_object('status', s.label, 'paid', jsonb_build_object('minor', c.paid_minor, 'currency', g.currency)) as facts
-  from candidate c
+  from found c
   join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
   join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
- where c.organisation_id = $1 and c.campaign_id = $2
-   and is_paid(c.paid_minor, g.fee_minor, c.fee_waived_at) and (c.paid_minor > 0 or c.fee_waived_at is not null)
-   and (not s.opens_payment or not exists (
-         select from registration r where r.organisation_id = c.organisation_id and r.candidate_id = c.id and r.exam_id = any($3)))
-   and not exists (select from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.released_at is null)
-   -- who is registered for other exams than those of this run is no concern of it
-   and (not s.opens_payment or not exists (
-         select from registration r where r.organisation_id = c.organisation_id and r.candidate_id = c.id))
- order by c.filed_at, c.id`, examIDs)
+ where (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.id and k.released_at is null limit 1) is null
+ order by c.filed_at, c.id`)
 }
 
 // seatedInDoubt lists who has a seat and would not be called any more: a payment was reversed, or
 // the status changed. Somebody must decide whether they keep it.
 func (e *execution) seatedInDoubt(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
 	return e.list(ctx, tx, run.ListAttention, `
+with found as materialized (
+  select c.*, c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment) as opens
+    from candidate c
+   where c.organisation_id = $1 and c.campaign_id = $2
+     and not (c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment)
+              and is_paid(c.paid_minor, (select fee_minor from campaign where organisation_id = $1 and id = $2), c.fee_waived_at)))
 select c.id, c.reference, c.family_name, c.given_name,
-       case when not s.opens_payment then 'seated_status_closed' else 'seated_unpaid' end as reason,
+       case when opens then 'seated_unpaid' else 'seated_status_closed' end as reason,
        jsonb_build_object('status', s.label, 'owed', jsonb_build_object('minor', greatest(g.fee_minor - c.paid_minor, 0), 'currency', g.currency)) as facts
-  from candidate c
+  from found c
   join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
   join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
- where c.organisation_id = $1 and c.campaign_id = $2
-   and not (s.opens_payment and is_paid(c.paid_minor, g.fee_minor, c.fee_waived_at))
-   and exists (select from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = any($3) and k.released_at is null)
+ where (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.id and k.exam_id = any($3)
+           and k.released_at is null limit 1) is not null
  order by c.filed_at, c.id`, examIDs)
 }
 
@@ -229,12 +237,13 @@ func (e *execution) notReachable(ctx context.Context, tx pgx.Tx, examIDs []int64
 select c.id, c.reference, c.family_name, c.given_name, 'no_address' as reason, '{}'::jsonb as facts
   from candidate c
  where c.organisation_id = $1 and c.campaign_id = $2 and c.email = '' and c.phone = ''
-   and exists (select from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = any($3) and k.released_at is null)
+   and (select k.id from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = any($3)
+           and k.released_at is null limit 1) is not null
  order by c.filed_at, c.id`, examIDs)
 }
 
-func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, statement string, examIDs []int64) ([]run.Refusal, error) {
-	rows, err := tx.Query(ctx, statement, e.campaign.OrganisationID, e.campaign.ID, examIDs)
+func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, statement string, more ...any) ([]run.Refusal, error) {
+	rows, err := tx.Query(ctx, statement, append([]any{pg.PlanAnew, e.campaign.OrganisationID, e.campaign.ID}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", list, err)
 	}

@@ -40,8 +40,8 @@ func forecast(ctx context.Context, db *pg.DB, c admission.Campaign, exams []seat
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
 select count(*), count(*) filter (where has_email), count(*) filter (where has_phone)
-  from standing
- where organisation_id = $1 and campaign_id = $2 and exam_id = any($3) and opens_payment and paid and claim_id is null`,
+  from standing($1, $2)
+ where exam_id = any($3) and opens_payment and paid and claim_id is null`,
 			c.OrganisationID, c.ID, ids).Scan(&f.Eligible, &f.Emails, &f.SMS)
 	})
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
 )
 
 // Kind is why somebody is told.
@@ -55,20 +57,28 @@ func Write(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, wai
 		kinds[i], claims[i], candidates[i] = string(notice.Kind), notice.ClaimID, notice.CandidateID
 		days[i], revisions[i], emails[i], phones[i] = notice.On, notice.Revision, notice.HasEmail, notice.HasPhone
 	}
-	_, err := tx.Exec(ctx, `
-insert into notice (organisation_id, campaign_id, candidate_id, kind, subject, subject_id, on_date, revision, email_state, sms_state)
-select $1, $2, w.candidate_id, w.kind, 'claim', w.claim_id, w.on_date, w.revision,
-       case when w.has_email then $3 else 'unreachable' end, case when w.has_phone then $3 else 'unreachable' end
-  from unnest($4::text[], $5::bigint[], $6::bigint[], $7::date[], $8::int[], $9::bool[], $10::bool[])
-       with ordinality w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone, nth)
- order by w.nth
-    on conflict do nothing`,
-		organisationID, campaignID, ready, kinds, claims, candidates, days, revisions, emails, phones)
+	args := []any{organisationID, campaignID, ready, kinds, claims, candidates, days, revisions, emails, phones}
+	// A notice that exists already is rare, and looking out for it costs: the first try does not.
+	err := pg.Within(ctx, tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, insertNotices, args...)
+		return err
+	})
+	if pg.Duplicates(err) {
+		_, err = tx.Exec(ctx, insertNotices+` on conflict do nothing`, args...)
+	}
 	if err != nil {
 		return fmt.Errorf("write the notices: %w", err)
 	}
 	return nil
 }
+
+const insertNotices = `
+insert into notice (organisation_id, campaign_id, candidate_id, kind, subject, subject_id, on_date, revision, email_state, sms_state)
+select $1, $2, w.candidate_id, w.kind, 'claim', w.claim_id, w.on_date, w.revision,
+       case when w.has_email then $3 else 'unreachable' end, case when w.has_phone then $3 else 'unreachable' end
+  from unnest($4::text[], $5::bigint[], $6::bigint[], $7::date[], $8::int[], $9::bool[], $10::bool[])
+       with ordinality w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone, nth)
+ order by w.nth`
 
 // Withdraw takes back what was not sent yet about a claim that is no longer true.
 func Withdraw(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs ...int64) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/pg"
 	"usher/internal/domain/admission"
 )
 
@@ -104,8 +105,9 @@ func readHalls(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []
 	rows, err := tx.Query(ctx, `
 select w.id, (select count(*) from claim k where k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null and k.seat_number is null),
        array(select k.seat_number from claim k
-              where k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null and k.seat_number is not null)
-  from unnest($2::bigint[]) w(id)`, organisationID, ids)
+              where k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null and k.seat_number is not null
+              order by k.seat_number) -- the order makes the key by seat the cheapest, without statistics too
+  from unnest($2::bigint[]) w(id)`, pg.PlanAnew, organisationID, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read the free seats: %w", err)
 	}

@@ -177,7 +177,9 @@ func ClaimOf(ctx context.Context, tx pgx.Tx, organisationID, candidateID, examID
 
 // ClaimsAt lists the live claims of a sitting by seat.
 func ClaimsAt(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) ([]LiveClaim, error) {
-	rows, err := tx.Query(ctx, claimColumns+` and k.sitting_id = $2 order by k.seat_number, k.id`, organisationID, sittingID)
+	// Two parts, so that each has its index: by seat, and of those without one.
+	rows, err := tx.Query(ctx, claimColumns+` and k.sitting_id = $2 and k.seat_number is not null union all `+
+		claimColumns+` and k.sitting_id = $2 and k.seat_number is null order by seat_number nulls last, id`, organisationID, sittingID)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims: %w", err)
 	}
@@ -212,10 +214,13 @@ select s.id, count(*) filter (where not p.blocked and p.number <= s.places)
 }
 
 // Seated counts, by sitting, who holds a place.
-func Seated(ctx context.Context, tx pgx.Tx, c admission.Campaign) (map[int64]int, error) {
-	rows, err := tx.Query(ctx, `
-select k.sitting_id, count(*) from claim k join sitting s on (s.organisation_id, s.id) = (k.organisation_id, k.sitting_id)
- where k.organisation_id = $1 and s.campaign_id = $2 and k.released_at is null group by k.sitting_id`, c.OrganisationID, c.ID)
+func Seated(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sitting) (map[int64]int, error) {
+	ids := make([]int64, len(sittings))
+	for i, s := range sittings {
+		ids[i] = s.ID
+	}
+	rows, err := tx.Query(ctx, `select sitting_id, count(*) from claim
+ where organisation_id = $1 and sitting_id = any($2) and released_at is null group by sitting_id`, organisationID, ids)
 	if err != nil {
 		return nil, fmt.Errorf("count who is seated: %w", err)
 	}

@@ -47,23 +47,23 @@ func Record(ctx context.Context, tx pgx.Tx, organisationID int64, actor Actor, e
 	if len(entries) == 0 {
 		return nil
 	}
-	var kinds, facts []string
-	var campaigns, candidates, sittings, claims, runs []*int64
-	for _, entry := range entries {
+	n := len(entries)
+	kinds, facts := make([]string, n), make([]string, n)
+	campaigns, candidates, sittings := make([]int64, n), make([]int64, n), make([]int64, n)
+	claims, runs := make([]int64, n), make([]int64, n)
+	for i, entry := range entries {
 		text, err := json.Marshal(entry.Facts)
 		if err != nil {
 			return fmt.Errorf("write the facts of %s: %w", entry.Kind, err)
 		}
-		kinds, facts = append(kinds, string(entry.Kind)), append(facts, string(text))
-		campaigns = append(campaigns, known(entry.Subject.CampaignID))
-		candidates = append(candidates, known(entry.Subject.CandidateID))
-		sittings = append(sittings, known(entry.Subject.SittingID))
-		claims = append(claims, known(entry.Subject.ClaimID))
-		runs = append(runs, known(entry.Subject.RunID))
+		of := entry.Subject
+		kinds[i], facts[i] = string(entry.Kind), string(text)
+		campaigns[i], candidates[i], sittings[i], claims[i], runs[i] = of.CampaignID, of.CandidateID, of.SittingID, of.ClaimID, of.RunID
 	}
 	_, err := tx.Exec(ctx, `
 insert into timeline (organisation_id, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts)
-select $1, $2, e.kind, e.campaign_id, e.candidate_id, e.sitting_id, e.claim_id, e.run_id, e.facts::jsonb
+select $1, $2, e.kind, nullif(e.campaign_id, 0), nullif(e.candidate_id, 0), nullif(e.sitting_id, 0), nullif(e.claim_id, 0),
+       nullif(e.run_id, 0), e.facts::jsonb
   from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
        with ordinality e(kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts, nth)
  order by e.nth`,
@@ -72,11 +72,4 @@ select $1, $2, e.kind, e.campaign_id, e.candidate_id, e.sitting_id, e.claim_id, 
 		return fmt.Errorf("record the timeline: %w", err)
 	}
 	return nil
-}
-
-func known(id int64) *int64 {
-	if id == 0 {
-		return nil
-	}
-	return &id
 }

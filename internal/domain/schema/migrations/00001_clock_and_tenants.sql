@@ -23,13 +23,16 @@ as $$ select lower(regexp_replace(btrim(normalize(title, NFKC)), '\s+', ' ', 'g'
 -- Fences a tenant table: row-level security on, one policy that serves a page (one organisation)
 -- and a chunk of a task (several), and fails closed: nothing set, nothing seen. Not forced: a
 -- forced owner could not dump its own database.
+-- The "+ 0" keeps the policy out of index conditions: beside the statement's own "organisation_id
+-- = $1" it would make every index that begins with the organisation look as good as the right one.
+-- So statements name their organisations themselves; the fence only checks.
 create procedure fence_tenant(tenant_table regclass, tenant_column name default 'organisation_id')
 language plpgsql
 as $$
 begin
   execute format('alter table %s enable row level security', tenant_table);
   execute format(
-    'create policy tenant on %s using (%I = any((select string_to_array(current_setting(''app.organisations'', true), '','')::bigint[])::bigint[]))',
+    'create policy tenant on %s using (%I + 0 = any((select string_to_array(current_setting(''app.organisations'', true), '','')::bigint[])::bigint[]))',
     tenant_table, tenant_column);
 end
 $$;

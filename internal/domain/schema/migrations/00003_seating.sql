@@ -30,7 +30,7 @@ create table sitting (
   constraint sitting_room_free exclude using gist (
     organisation_id with =, room_id with =, tstzrange(starts_at, ends_at) with &&) where (cancelled_at is null)
 );
-create index sitting_of_exam on sitting (organisation_id, exam_id, starts_at);
+create index sitting_of_exam on sitting (exam_id, starts_at);
 call fence_tenant('sitting');
 grant select, insert, update (room_id, starts_at, ends_at, capacity, places, places_from, seats_at_door, revision,
   cancelled_at) on sitting to usher_app;
@@ -56,7 +56,7 @@ create table run (
   constraint run_state_known check (state in ('running', 'done', 'failed')),
   constraint run_finished_whole check ((state = 'running') = (finished_at is null))
 );
-create index run_of_campaign on run (organisation_id, campaign_id, id);
+create index run_of_campaign on run (campaign_id, id);
 call fence_tenant('run');
 grant select, insert, update (state, counters, lease_until, finished_at, error) on run to usher_app;
 
@@ -78,7 +78,7 @@ create table refusal (
   constraint refusal_list_known check (
     list in ('refused', 'not_called', 'not_reachable', 'attention', 'rejected', 'warning'))
 );
-create index refusal_in_order on refusal (organisation_id, run_id, list, id);
+create index refusal_in_order on refusal (run_id, id);
 call fence_tenant('refusal');
 grant select, insert, update (reason, facts), delete on refusal to usher_app;
 
@@ -116,6 +116,8 @@ create unique index claim_seat_key on claim (organisation_id, sitting_id, seat_n
 -- A candidate sits an exam once, whichever sitting.
 create unique index claim_candidate_key on claim (organisation_id, candidate_id, exam_id)
   where released_at is null;
+-- Places that were promised without a seat are counted by their sitting.
+create index claim_at_door on claim (sitting_id) where seat_number is null and released_at is null;
 call fence_tenant('claim');
 grant select, insert, update (seat_label, released_at, release_reason) on claim to usher_app;
 
@@ -141,7 +143,7 @@ create table notice (
   constraint notice_email_state_known check (email_state in ('waiting', 'pending', 'unreachable', 'withdrawn')),
   constraint notice_sms_state_known check (sms_state in ('waiting', 'pending', 'unreachable', 'withdrawn'))
 );
-create index notice_of_candidate on notice (organisation_id, candidate_id);
+create index notice_of_candidate on notice (candidate_id);
 call fence_tenant('notice');
 grant select, insert, update (email_state, sms_state) on notice to usher_app;
 
@@ -161,23 +163,32 @@ create table timeline (
   facts jsonb not null,
   primary key (organisation_id, id)
 );
-create index timeline_of_candidate on timeline (organisation_id, candidate_id, id) where candidate_id is not null;
+create index timeline_of_candidate on timeline (candidate_id, id) where candidate_id is not null;
 call fence_tenant('timeline');
 grant select, insert (organisation_id, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts)
   on timeline to usher_app;
 
--- Where a candidate stands for an exam that they are registered for: the one definition behind
--- who is called, who is counted and what is explained. The claim is looked up row by row: while a
--- run fills an empty claim table, there are no statistics that would make a join good.
-create view standing with (security_invoker = true) as
-select c.organisation_id, c.campaign_id, c.id as candidate_id, r.exam_id, c.reference, c.family_name, c.given_name,
-       c.filed_at, c.centre_id, c.needs_accessible, c.email <> '' as has_email, c.phone <> '' as has_phone,
-       s.opens_payment, is_paid(c.paid_minor, g.fee_minor, c.fee_waived_at) as paid,
+-- +goose StatementBegin
+-- Where the candidates of a campaign stand for the exams that they are registered for: the one
+-- definition behind who is called, who is counted and what is explained. The planner puts it in
+-- the place of its call. The fee and the open statuses are read once ("is true" keeps the latter a
+-- hash); registrations and claims are looked up candidate by candidate ("offset 0", "limit 1" keep
+-- them from becoming joins): right after an import, and while a run fills an empty claim table,
+-- there are no statistics that would make another plan good.
+create function standing(of_organisation bigint, of_campaign bigint)
+returns table (candidate_id bigint, exam_id bigint, reference text, family_name text, given_name text, filed_at timestamptz,
+  centre_id bigint, needs_accessible boolean, has_email boolean, has_phone boolean, opens_payment boolean, paid boolean, claim_id bigint)
+language sql stable
+as $$
+select c.id, r.exam_id, c.reference, c.family_name, c.given_name, c.filed_at,
+       c.centre_id, c.needs_accessible, c.email <> '', c.phone <> '',
+       c.status_id in (select id from status where organisation_id = of_organisation and campaign_id = of_campaign and opens_payment) is true,
+       is_paid(c.paid_minor, (select fee_minor from campaign where organisation_id = of_organisation and id = of_campaign), c.fee_waived_at),
        (select k.id from claim k
-         where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = r.exam_id
-           and k.released_at is null limit 1) as claim_id
+         where k.organisation_id = of_organisation and k.candidate_id = c.id and k.exam_id = r.exam_id
+           and k.released_at is null limit 1)
   from candidate c
-  join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
-  join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
-  join registration r on (r.organisation_id, r.candidate_id) = (c.organisation_id, c.id);
-grant select on standing to usher_app;
+ cross join lateral (select exam_id from registration where organisation_id = of_organisation and candidate_id = c.id offset 0) r
+ where c.organisation_id = of_organisation and c.campaign_id = of_campaign
+$$;
+-- +goose StatementEnd

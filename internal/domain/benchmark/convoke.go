@@ -1,0 +1,407 @@
+// Package benchmark measures what the program does beside the limit of the same database in the
+// same run: the ratio is the figure, seconds are noise of the machine. It works in a database of
+// its own, which it makes and removes.
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/domain/account"
+	"usher/internal/domain/convocation"
+	"usher/internal/domain/sample"
+	"usher/internal/domain/schema"
+)
+
+// ConvokeSizes says what to measure.
+type ConvokeSizes struct {
+	Candidates int
+	Sittings   int
+	Rounds     int // pairs of a run and the limit
+	Processes  int // how many processes convoke at once at the end; fewer than two: none
+}
+
+// ConvokeResult is what was measured. Rates are candidates a second; the ratio is the median of
+// the paired ratios.
+type ConvokeResult struct {
+	Candidates       int       `json:"candidates"`
+	Sittings         int       `json:"sittings"`
+	PerSecond        float64   `json:"per_second"`
+	LimitPerSecond   float64   `json:"limit_per_second"`
+	Ratio            float64   `json:"ratio"`
+	Ratios           []float64 `json:"ratios"`
+	Seconds          float64   `json:"seconds"`
+	LimitNoKeys      float64   `json:"limit_without_foreign_keys_per_second"`
+	PeakRSS          float64   `json:"peak_rss_mb"`
+	Processes        int       `json:"processes,omitempty"`
+	ProcessesSeconds float64   `json:"processes_seconds,omitempty"`
+	ProcessesRatio   float64   `json:"processes_ratio,omitempty"` // beside one process, 1 is as fast
+}
+
+// Spawn starts one more process of the program that convokes the campaign of the database, and
+// waits for its end.
+type Spawn func(ctx context.Context, databaseURL, campaign string) error
+
+const (
+	campaignSlug = "bench"
+	chunkSize    = 5_000 // that of a convocation run
+)
+
+// Convoke fills a database as a school would have it right after its imports (no statistics),
+// convokes everybody, and inserts the rows that were written once more, in the same order and
+// chunks, by the same role under the same policies, keys and indexes, with nothing to decide.
+func Convoke(ctx context.Context, ownerURL string, sizes ConvokeSizes, spawn Spawn, say func(string)) (ConvokeResult, error) {
+	result := ConvokeResult{Candidates: sizes.Candidates, Sittings: sizes.Sittings}
+	load := sample.Load{Candidates: sizes.Candidates, Sittings: sizes.Sittings, StartsOn: time.Now().AddDate(0, 2, 0)}
+	if err := load.Check(); err != nil {
+		return result, err
+	}
+	bench, err := open(ctx, ownerURL)
+	if err != nil {
+		return result, err
+	}
+	defer bench.close()
+	say("loading")
+	if err := bench.load(ctx, load); err != nil {
+		return result, err
+	}
+	forgetPeak()
+	if err := bench.rounds(ctx, sizes, &result, say); err != nil {
+		return result, err
+	}
+	if sizes.Processes > 1 {
+		say("several processes at once")
+		if err := bench.processes(ctx, sizes, &result, spawn); err != nil {
+			return result, err
+		}
+	}
+	say("the limit without foreign keys")
+	if result.LimitNoKeys, err = bench.limitWithoutKeys(ctx, sizes.Candidates); err != nil {
+		return result, err
+	}
+	return result, nil
+}
+
+type bench struct {
+	admin *pgx.Conn // of the server
+	owner *pgx.Conn // of the bench's own database
+	db    *pg.DB
+	name  string
+	url   string
+}
+
+func open(ctx context.Context, ownerURL string) (*bench, error) {
+	admin, err := pgx.Connect(ctx, ownerURL)
+	if err != nil {
+		return nil, fmt.Errorf("reach the server: %w", err)
+	}
+	b := &bench{admin: admin, name: fmt.Sprintf("usher_bench_%d", os.Getpid())}
+	if _, err := admin.Exec(ctx, "create database "+b.name); err != nil {
+		return nil, fmt.Errorf("make a database for the bench: %w", err)
+	}
+	config, err := pgx.ParseConfig(ownerURL)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's URL: %w", err)
+	}
+	b.url = fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s", config.Host, config.Port, config.User,
+		strings.ReplaceAll(config.Password, "'", `\'`), b.name)
+	if b.db, err = pg.Open(ctx, b.url, schema.Migrations()); err != nil {
+		b.close()
+		return nil, err
+	}
+	if b.owner, err = pgx.Connect(ctx, b.url); err != nil {
+		b.close()
+		return nil, fmt.Errorf("reach the bench's database: %w", err)
+	}
+	return b, nil
+}
+
+func (b *bench) close() {
+	ctx := context.Background()
+	if b.db != nil {
+		b.db.Close()
+	}
+	if b.owner != nil {
+		_ = b.owner.Close(ctx)
+	}
+	if _, err := b.admin.Exec(ctx, "drop database if exists "+b.name+" with (force)"); err != nil {
+		fmt.Fprintln(os.Stderr, "remove the bench's database:", err)
+	}
+	_ = b.admin.Close(ctx)
+}
+
+// load fills the tables as the imports would, by COPY. Autovacuum is off in this database, so
+// that every round finds the same: tables without statistics.
+func (b *bench) load(ctx context.Context, load sample.Load) error {
+	for _, table := range []string{"candidate", "registration", "payment", "sitting", "claim", "notice", "timeline", "refusal", "run"} {
+		if _, err := b.owner.Exec(ctx, "alter table "+table+" set (autovacuum_enabled = false)"); err != nil {
+			return fmt.Errorf("prepare the bench: %w", err)
+		}
+	}
+	_, err := b.owner.Exec(ctx, `
+insert into organisation (id, slug, name, country, time_zone, locale, currency) values (1, 'bench', 'Bench', 'ML', 'Africa/Bamako', 'fr', 'XOF');
+insert into campaign (organisation_id, id, slug, name, fee_minor, currency) values (1, 1, 'bench', 'Bench', 10000, 'XOF');
+insert into exam (organisation_id, id, campaign_id, code) values (1, 1, 1, 'CONCOURS');
+insert into status (organisation_id, id, campaign_id, position, code, label, opens_payment) values (1, 1, 1, 1, 'accepted', 'Accepted', true)`)
+	if err != nil {
+		return fmt.Errorf("add the campaign of the bench: %w", err)
+	}
+	if err := b.loadSittings(ctx, load); err != nil {
+		return err
+	}
+	next := int64(0)
+	err = b.copy(ctx, "candidate", []string{"organisation_id", "id", "campaign_id", "reference", "family_name", "given_name",
+		"birth_on", "email", "phone", "locale", "status_id", "filed_at"}, func(yield func([]any) bool) {
+		for c := range load.AllCandidates() {
+			next++
+			if !yield([]any{1, next, 1, c.Reference, c.FamilyName, c.GivenName, c.BornOn, c.Email, c.Phone, c.Locale, 1, c.FiledAt}) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	_, err = b.owner.Exec(ctx, `
+insert into registration (organisation_id, candidate_id, exam_id, campaign_id) select 1, id, 1, 1 from candidate order by id;
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, idempotency_key, actor)
+select 1, 1, id, 10000, 'XOF', 'cash', filed_at, 'bench ' || id, 'bench' from candidate order by id`)
+	if err != nil {
+		return fmt.Errorf("register and pay: %w", err)
+	}
+	return nil
+}
+
+func (b *bench) loadSittings(ctx context.Context, load sample.Load) error {
+	for s := range load.AllSittings() {
+		_, err := b.owner.Exec(ctx, `
+with c as (insert into centre (organisation_id, name, time_zone) values (1, $1, 'Africa/Bamako') on conflict do nothing returning id),
+     known as (select id from c union all select id from centre where organisation_id = 1 and name_key(name) = name_key($1) limit 1),
+     r as (insert into room (organisation_id, centre_id, name) select 1, id, $2 from known on conflict do nothing returning id)
+insert into sitting (organisation_id, campaign_id, exam_id, room_id, reference, starts_at, ends_at, capacity, places, places_from)
+select 1, 1, 1, coalesce((select id from r), (select id from room where organisation_id = 1 and centre_id = (select id from known) and name_key(name) = name_key($2))),
+       'S' || lpad((select count(*) + 1 from sitting)::text, 5, '0'), $3, $4, $5, $5, 'sitting'`,
+			s.Centre, s.Room, s.StartsAt, s.EndsAt, load.Places())
+		if err != nil {
+			return fmt.Errorf("add a sitting: %w", err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) copy(ctx context.Context, table string, columns []string, rows func(yield func([]any) bool)) error {
+	source := make(chan []any, 1_000)
+	go func() {
+		defer close(source)
+		rows(func(row []any) bool {
+			select {
+			case source <- row:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+	}()
+	_, err := b.owner.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromFunc(func() ([]any, error) { return <-source, nil }))
+	if err != nil {
+		return fmt.Errorf("fill %s: %w", table, err)
+	}
+	return nil
+}
+
+func (b *bench) rounds(ctx context.Context, sizes ConvokeSizes, result *ConvokeResult, say func(string)) error {
+	var speeds, limits []float64
+	for round := range sizes.Rounds {
+		say(fmt.Sprintf("round %d of %d", round+1, sizes.Rounds))
+		if err := b.empty(ctx); err != nil {
+			return err
+		}
+		took, err := b.convoke(ctx, sizes.Candidates)
+		if err != nil {
+			return err
+		}
+		result.PeakRSS = max(result.PeakRSS, peakMB())
+		if round == 0 {
+			if err := b.keepRows(ctx); err != nil {
+				return err
+			}
+		}
+		if err := b.empty(ctx); err != nil {
+			return err
+		}
+		limit, err := b.limit(ctx, b.db.Tx)
+		if err != nil {
+			return err
+		}
+		speeds = append(speeds, float64(sizes.Candidates)/took.Seconds())
+		limits = append(limits, float64(sizes.Candidates)/limit.Seconds())
+		result.Ratios = append(result.Ratios, limit.Seconds()/took.Seconds())
+	}
+	result.PerSecond, result.LimitPerSecond, result.Ratio = median(speeds), median(limits), median(result.Ratios)
+	result.Seconds = float64(sizes.Candidates) / result.PerSecond
+	return nil
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// empty puts the tables back to right after the load.
+func (b *bench) empty(ctx context.Context) error {
+	if _, err := b.owner.Exec(ctx, `truncate claim, notice, timeline, refusal`); err != nil {
+		return fmt.Errorf("empty the tables: %w", err)
+	}
+	// Both sides begin with nothing of the other's left to write; only a superuser may ask.
+	if _, err := b.owner.Exec(ctx, `checkpoint`); err != nil && !strings.Contains(err.Error(), "42501") {
+		return fmt.Errorf("write what is left: %w", err)
+	}
+	return nil
+}
+
+func (b *bench) convoke(ctx context.Context, candidates int) (time.Duration, error) {
+	began := time.Now()
+	runID, err := convocation.Convoke(ctx, b.db, account.Administrator(), convocation.Target{Campaign: campaignSlug}, convocation.Options{})
+	took := time.Since(began)
+	if err != nil {
+		return took, err
+	}
+	report, err := convocation.ReadReport(ctx, b.db, account.Administrator(), runID)
+	if err == nil && report.Seated != candidates {
+		err = fmt.Errorf("%d of %d candidates were seated", report.Seated, candidates)
+	}
+	return took, err
+}
+
+// keepRows keeps what a run wrote, with the chunk that each row was written in.
+func (b *bench) keepRows(ctx context.Context) error {
+	_, err := b.owner.Exec(ctx, `
+create table bench_claim as select (row_number() over (order by id) - 1) / `+strconv.Itoa(chunkSize)+` as chunk, * from claim order by id;
+create table bench_timeline as select (row_number() over (order by id) - 1) / `+strconv.Itoa(chunkSize)+` as chunk, * from timeline order by id;
+create table bench_notice as select (row_number() over (order by id) - 1) / `+strconv.Itoa(chunkSize)+` as chunk, * from notice order by id;
+create index on bench_claim (chunk, id); create index on bench_timeline (chunk, id); create index on bench_notice (chunk, id);
+grant select on bench_claim, bench_timeline, bench_notice to usher_app;
+grant insert on claim, notice, timeline to usher_app`)
+	if err != nil {
+		return fmt.Errorf("keep the rows of the run: %w", err)
+	}
+	return nil
+}
+
+type begin func(ctx context.Context, organisations []int64, fn func(pgx.Tx) error) error
+
+// limit inserts the kept rows again, chunk by chunk.
+func (b *bench) limit(ctx context.Context, begin begin) (time.Duration, error) {
+	var chunks int
+	if err := b.owner.QueryRow(ctx, `select max(chunk) + 1 from bench_claim`).Scan(&chunks); err != nil {
+		return 0, fmt.Errorf("count the chunks: %w", err)
+	}
+	began := time.Now()
+	for chunk := range chunks {
+		err := begin(ctx, []int64{1}, func(tx pgx.Tx) error {
+			for _, statement := range limitStatements {
+				if _, err := tx.Exec(ctx, statement, chunk); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, fmt.Errorf("insert the rows again: %w", err)
+		}
+	}
+	return time.Since(began), nil
+}
+
+var limitStatements = []string{
+	limitStatement("claim", "organisation_id, id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id, run_id, replaces_id, claimed_at, released_at, release_reason"),
+	limitStatement("timeline", "organisation_id, id, at, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts"),
+	limitStatement("notice", "organisation_id, id, campaign_id, candidate_id, kind, subject, subject_id, on_date, revision, email_state, sms_state, created_at"),
+}
+
+func limitStatement(table, columns string) string {
+	return "insert into " + table + " (" + columns + ") overriding system value select " + columns + " from bench_" + table + " where chunk = $1 order by id"
+}
+
+// limitWithoutKeys measures the limit once more without foreign keys, for information.
+func (b *bench) limitWithoutKeys(ctx context.Context, candidates int) (float64, error) {
+	_, err := b.owner.Exec(ctx, `
+do $$ declare k record;
+begin
+  for k in select conrelid::regclass as of_table, conname from pg_constraint
+            where contype = 'f' and conrelid in ('claim'::regclass, 'notice'::regclass, 'timeline'::regclass)
+  loop execute format('alter table %s drop constraint %I', k.of_table, k.conname); end loop;
+end $$`)
+	if err != nil {
+		return 0, fmt.Errorf("drop the foreign keys: %w", err)
+	}
+	if err := b.empty(ctx); err != nil {
+		return 0, err
+	}
+	took, err := b.limit(ctx, b.db.Tx)
+	if err != nil {
+		return 0, err
+	}
+	return float64(candidates) / took.Seconds(), nil
+}
+
+// processes lets several processes convoke the same campaign at once.
+func (b *bench) processes(ctx context.Context, sizes ConvokeSizes, result *ConvokeResult, spawn Spawn) error {
+	if err := b.empty(ctx); err != nil {
+		return err
+	}
+	ended := make(chan error, sizes.Processes)
+	began := time.Now()
+	for range sizes.Processes {
+		go func() { ended <- spawn(ctx, b.url, campaignSlug) }()
+	}
+	var failed error
+	for range sizes.Processes {
+		if err := <-ended; err != nil {
+			failed = err
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("one of the processes failed: %w", failed)
+	}
+	result.Processes, result.ProcessesSeconds = sizes.Processes, time.Since(began).Seconds()
+	result.ProcessesRatio = result.ProcessesSeconds / result.Seconds
+	var claims, people, seats, notices int
+	err := b.owner.QueryRow(ctx, `
+select count(*), count(distinct candidate_id), count(distinct (sitting_id, seat_number)), (select count(*) from notice)
+  from claim where released_at is null`).Scan(&claims, &people, &seats, &notices)
+	if err == nil && (claims != sizes.Candidates || people != claims || seats != claims || notices != claims) {
+		err = fmt.Errorf("%d claims of %d people on %d seats with %d notices, for %d candidates", claims, people, seats, notices, sizes.Candidates)
+	}
+	return err
+}
+
+// forgetPeak makes the kernel count the peak memory of this process anew, so that the load does
+// not stand in it.
+func forgetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
+
+// peakMB is the peak resident memory of this process in MiB; 0 where the kernel does not tell.
+func peakMB() float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
+			if err != nil {
+				return 0
+			}
+			return kb / 1024
+		}
+	}
+	return 0
+}
