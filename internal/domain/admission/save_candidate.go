@@ -57,15 +57,16 @@ select`+filedColumns+`
 }
 
 // FiledAlike reads the candidates who were born on one of the days, or share one of the addresses
-// or numbers, for rows that no key recognises. Who was recognised by a key is not among the days.
+// or numbers, for rows that no key recognises. Who has a key of their own is not looked for by day.
+// It reads the campaign once; "in (select …)" is hashed, where "= any" would compare one by one.
 func FiledAlike(ctx context.Context, tx pgx.Tx, c Campaign, days []time.Time, emails, phones []string) ([]Filed, error) {
 	rows, err := tx.Query(ctx, `
 select`+filedColumns+`
   from candidate k
  where k.organisation_id = $1 and k.campaign_id = $2
-   and (k.identity_key is null and k.birth_on = any($3::date[])
-        or k.email <> '' and lower(k.email) = any($4::text[])
-        or k.phone <> '' and k.phone = any($5::text[]))
+   and (k.identity_key is null and k.birth_on in (select unnest($3::date[]))
+        or k.email <> '' and lower(k.email) in (select unnest($4::text[]))
+        or k.phone <> '' and k.phone in (select unnest($5::text[])))
  order by k.id`, c.OrganisationID, c.ID, days, emails, phones)
 	return collectFiled(rows, err)
 }

@@ -100,9 +100,17 @@ func TestReadNeeds(t *testing.T) {
 		text, kept          string
 		accessible, unknown bool
 	}{
-		{"oui", "", true, false}, {"Sí", "", true, false}, {"Fauteuil-roulant", "", true, false}, {"ACCESSIBILITÉ", "", true, false},
-		{"PMR", "", true, false}, {"silla de ruedas", "", true, false}, {"non", "", false, false}, {"-", "", false, false},
-		{"N/A", "", false, false}, {"tiers temps", "tiers temps", false, true}, {"PMR, tiers temps", "PMR, tiers temps", true, true},
+		{"oui", "", true, false},
+		{"Sí", "", true, false},
+		{"Fauteuil-roulant", "", true, false},
+		{"ACCESSIBILITÉ", "", true, false},
+		{"PMR", "", true, false},
+		{"silla de ruedas", "", true, false},
+		{"non", "", false, false},
+		{"-", "", false, false},
+		{"N/A", "", false, false},
+		{"tiers temps", "tiers temps", false, true},
+		{"PMR, tiers temps", "PMR, tiers temps", true, true},
 		{"pas de fauteuil", "pas de fauteuil", false, true},
 	} {
 		kept, accessible, unknown := readNeeds(c.text)

@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"bytes"
 	"os"
 	"runtime"
 	"strconv"
@@ -27,8 +28,21 @@ func TestMeasure(t *testing.T) {
 		_, err := admission.AddStatus(t.Context(), tx, b.campaign, admission.Status{Code: "admis", Label: "Admis à concourir", OpensPayment: true})
 		return err
 	})
+	nobody, err := admission.AddCampaign(t.Context(), b.db, b.actor, b.org, admission.Campaign{Slug: "nameless", Name: "Concours"}, []admission.Status{
+		{Code: "admis", Label: "Admis à concourir", OpensPayment: true},
+	})
+	b.must(err)
+	b.tx(func(tx pgx.Tx) error { return admission.AddExams(t.Context(), tx, nobody, []string{"MATH"}) })
 	load := sample.Load{Candidates: rows, Sittings: max(1, rows/200), StartsOn: time.Now().AddDate(0, 0, 21)}
 	options := intake.Options{}
+	// The same people without their references, in the column's place something unknown.
+	nameless := func() *bytes.Reader {
+		var file bytes.Buffer
+		if _, err := written(t, load.WriteCandidates).WriteTo(&file); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.NewReader(bytes.Replace(file.Bytes(), []byte("N° de dossier*"), []byte("Remarque"), 1))
+	}
 	peak := heapPeak(t)
 	for _, step := range []struct {
 		name string
@@ -42,6 +56,9 @@ func TestMeasure(t *testing.T) {
 		}},
 		{"candidates again", func() (intake.Result, error) {
 			return intake.Candidates(t.Context(), b.db, b.actor, "concours", "c.csv", written(t, load.WriteCandidates), options)
+		}},
+		{"no references", func() (intake.Result, error) {
+			return intake.Candidates(t.Context(), b.db, b.actor, "nameless", "n.csv", nameless(), options)
 		}},
 		{"payments", func() (intake.Result, error) {
 			return intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", written(t, load.WritePayments), options)

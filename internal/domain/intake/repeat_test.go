@@ -85,7 +85,7 @@ func TestKilled_HalfWay(t *testing.T) {
 	b := setup(t, "MATH")
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := intake.Candidates(ctx, b.db, b.actor, "concours", "c.csv", csv(manyRows()...), intake.Options{
-		Progress: func(done, total int) {
+		Progress: func(_, total int) {
 			if total != 2_300 {
 				t.Errorf("progress is of %d", total)
 			}

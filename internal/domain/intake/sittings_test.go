@@ -67,7 +67,7 @@ func TestSittings_RowsAtFault(t *testing.T) {
 		{"MATH;Campus;A;40;05/10/2126;05/10/2126 08:00", "2:début:starts_without_hour"},
 		{"MATH;Campus;A;40;05/10/2126 08:00;05/10/2126", "2:fin:ends_without_hour"},
 		{"MATH;Campus;A;40;;05/10/2126 08:00", "2:début:starts_missing"},
-		{"MATH;Campus;A;quarante;05/10/2126 08:00;10:00", "2:capacité:capacity_wrong"},
+		{"MATH;Campus;A;beaucoup;05/10/2126 08:00;10:00", "2:capacité:capacity_wrong"},
 		{"MATH;Campus;A;-1;05/10/2126 08:00;10:00", "2:capacité:capacity_wrong"},
 		{"MATH;Campus;A;999999;05/10/2126 08:00;10:00", "2:capacité:capacity_impossible"},
 		{";Campus;A;40;05/10/2126 08:00;10:00", "2:épreuve:exam_missing"},

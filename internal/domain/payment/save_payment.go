@@ -84,7 +84,8 @@ func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, rece
      select p.id from payment p where p.organisation_id = $1 and p.idempotency_key = w.key limit 1) found
     union
    select p.id from payment p
-    where p.organisation_id = $1 and p.campaign_id = $2 and p.source = '' and p.reverses_id is null and p.receipt = any($4::text[]))
+    where p.organisation_id = $1 and p.campaign_id = $2 and p.source = '' and p.reverses_id is null
+      and p.receipt in (select unnest($4::text[])))
  order by p.id`, c.OrganisationID, c.ID, keys, receipts))
 }
 
