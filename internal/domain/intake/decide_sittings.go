@@ -26,6 +26,9 @@ func (k *sittings) decide(ctx context.Context, tx pgx.Tx, rows []*entry[sittingR
 	if plan.next, err = seating.NextReference(ctx, tx, k.campaign); err != nil {
 		return nil, err
 	}
+	if plan.moved, err = k.lookUpMoved(ctx, tx); err != nil {
+		return nil, err
+	}
 	for _, e := range rows {
 		if e.outcome == pending {
 			k.decideRow(e, plan)
@@ -112,6 +115,32 @@ func (k *sittings) lookUpHosted(ctx context.Context, tx pgx.Tx, rows []*entry[si
 	return err
 }
 
+// lookUpMoved reads where and when the sittings of the campaign were to be held when they were
+// added: a list that was imported before a sitting moved still means that sitting, and must not
+// hold it again at the old place.
+func (k *sittings) lookUpMoved(ctx context.Context, tx pgx.Tx) (map[digest]string, error) {
+	// Materialized, so that the timeline is read once and not once a sitting.
+	rows, err := tx.Query(ctx, `
+with added as materialized (
+  select sitting_id, facts from timeline where organisation_id = $1 and campaign_id = $2 and kind = 'sitting_added')
+select s.reference, t.facts->>'exam', t.facts->>'centre', t.facts->>'room', (t.facts->'starts_at'->>'at')::timestamptz
+  from added t join sitting s on s.organisation_id = $1 and s.id = t.sitting_id`, k.campaign.OrganisationID, k.campaign.ID)
+	if err != nil {
+		return nil, fmt.Errorf("look for sittings that moved: %w", err)
+	}
+	moved := map[digest]string{}
+	var reference string
+	var r sittingRow
+	_, err = pgx.ForEachRow(rows, []any{&reference, &r.exam, &r.centre, &r.room, &r.startsAt}, func() error {
+		moved[r.identity()] = reference
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for sittings that moved: %w", err)
+	}
+	return moved, nil
+}
+
 func (k *sittings) decideRow(e *entry[sittingRow], plan *sittingPlan) {
 	r, v := &e.record, &e.verdict
 	room, roomKnown := plan.rooms[r.roomKey()]
@@ -127,6 +156,12 @@ func (k *sittings) decideRow(e *entry[sittingRow], plan *sittingPlan) {
 	if before != nil && before.Cancelled {
 		v.reference = before.Reference
 		v.warn(k.importer, "", "", "sitting_cancelled", problem.Facts{"sitting": before.Reference})
+		v.outcome = unchanged
+		return
+	}
+	if reference, moved := plan.moved[v.identity]; before == nil && moved {
+		v.reference = reference
+		v.warn(k.importer, "", "", "sitting_moved", problem.Facts{"sitting": reference})
 		v.outcome = unchanged
 		return
 	}

@@ -174,3 +174,12 @@ func (zeros) Read(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Names are compared in Go as the database compares them.
+func TestNameKey_AsTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH", "Épreuve d’Anglais", "ŒUVRE  Ɔ 2")
+	b.sittings("épreuve;centre;salle;début;fin", "MATH;Lycée\u00a0 ÉTOILE (ﬁlière);A;2126-10-05 08:00;2126-10-05 10:00")
+	r := b.candidates("dossier;nom;centre;épreuves", "1;Diop;LYCÉE étoile (filière);épreuve d’anglais|œuvre ɔ 2")
+	wantCounts(t, r, "read 1 created 1 updated 0 unchanged 0 rejected 0 ignored 0")
+}

@@ -34,6 +34,10 @@ type sittingRow struct {
 
 func (r sittingRow) roomKey() string { return nameKey(r.centre) + "\x1f" + nameKey(r.room) }
 
+func (r sittingRow) identity() digest {
+	return digestOf("sitting", nameKey(r.exam), r.roomKey(), strconv.FormatInt(r.startsAt.Unix(), 10))
+}
+
 // taking is a time at which a row of this file takes a room.
 type taking struct {
 	from, to time.Time
@@ -100,7 +104,7 @@ func (k *sittings) read(e *entry[sittingRow]) {
 	k.readCapacity(v, r)
 	k.readTimes(v, r)
 	if v.outcome == pending {
-		v.identity = digestOf("sitting", nameKey(r.exam), r.roomKey(), strconv.FormatInt(r.startsAt.Unix(), 10))
+		v.identity = r.identity()
 	}
 }
 
@@ -203,7 +207,8 @@ type sittingPlan struct {
 	taken   map[string][]taking
 	added   []*plannedAs
 	changed []*plannedAs
-	next    int // number of the next reference
+	next    int               // number of the next reference
+	moved   map[digest]string // what the sittings were when they were added → reference
 }
 
 // ensureNames adds the exams, centres and rooms that the new sittings name. Names are few: each is

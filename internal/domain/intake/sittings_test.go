@@ -225,6 +225,27 @@ func TestSittings_CancelledStaysCancelled(t *testing.T) {
 	wantSaid(t, r.Warnings, "2::sitting_cancelled")
 }
 
+// A list from before a sitting moved still means that sitting: it is not held twice.
+func TestSittings_MovedStaysMoved(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	list := []string{sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00", "MATH;Campus;B;40;05/10/2126 08:00;10:00"}
+	b.sittings(list...)
+	b.tx(func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `
+update sitting set starts_at = starts_at + interval '1 day', ends_at = ends_at + interval '1 day', revision = 2 where reference = 'S001'`)
+		return err
+	})
+	before := b.snapshot()
+	r := b.sittings(list...)
+	wantCounts(t, r, "read 2 created 0 updated 0 unchanged 2 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2::sitting_moved")
+	if b.snapshot() != before {
+		t.Error("the list moved something back")
+	}
+	wantCounts(t, b.sittings(sittingHeader, "MATH;Campus;A;40;06/10/2126 08:00;10:00"), "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+}
+
 func TestSittings_DryRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
