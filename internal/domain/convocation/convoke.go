@@ -467,8 +467,11 @@ type SittingFacts struct {
 }
 
 func seatFacts(candidate string, s *seating.Sitting, label string) SeatFacts {
-	return SeatFacts{Candidate: candidate, Seat: label, SittingFacts: SittingFacts{
-		Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins()}}
+	return SeatFacts{Candidate: candidate, Seat: label, SittingFacts: sittingFacts(s)}
+}
+
+func sittingFacts(s *seating.Sitting) SittingFacts {
+	return SittingFacts{Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins()}
 }
 
 func recordSeated(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, runID int64, claims []seating.Claim, of map[int64]applicant) error {

@@ -80,17 +80,23 @@ select $1, $2, w.candidate_id, w.kind, 'claim', w.claim_id, w.on_date, w.revisio
        with ordinality w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone, nth)
  order by w.nth`
 
-// Withdraw takes back what was not sent yet about a claim that is no longer true.
-func Withdraw(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs ...int64) error {
-	_, err := tx.Exec(ctx, `
+// Withdraw takes back what was not sent yet about claims that are no longer true, and tells which
+// claims nobody had been told of.
+func Withdraw(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs ...int64) (untold map[int64]bool, err error) {
+	rows, err := tx.Query(ctx, `
 update notice set email_state = 'withdrawn', sms_state = 'withdrawn'
  where organisation_id = $1 and subject = 'claim' and subject_id = any($2)
-   and email_state in ('waiting', 'pending', 'unreachable') and sms_state in ('waiting', 'pending', 'unreachable')`,
-		organisationID, claimIDs)
+   and email_state in ('waiting', 'pending', 'unreachable') and sms_state in ('waiting', 'pending', 'unreachable')
+returning subject_id`, organisationID, claimIDs)
 	if err != nil {
-		return fmt.Errorf("withdraw the notices: %w", err)
+		return nil, fmt.Errorf("withdraw the notices: %w", err)
 	}
-	return nil
+	untold = map[int64]bool{}
+	var id int64
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { untold[id] = true; return nil }); err != nil {
+		return nil, fmt.Errorf("withdraw the notices: %w", err)
+	}
+	return untold, nil
 }
 
 // Retry makes ready what could not be told for want of an address that is known by now, and tells

@@ -232,3 +232,17 @@ func Seated(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sit
 	}
 	return seated, nil
 }
+
+// Accessible tells whether a claim's seat is an accessible one by its room's plan.
+func Accessible(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, claim LiveClaim) (bool, error) {
+	if claim.SeatNumber == nil {
+		return false, nil
+	}
+	var accessible bool
+	err := tx.QueryRow(ctx, `select coalesce((select accessible from seat where organisation_id = $1 and room_id = $2 and number = $3), false)`,
+		organisationID, s.RoomID, *claim.SeatNumber).Scan(&accessible)
+	if err != nil {
+		return false, fmt.Errorf("read the plan: %w", err)
+	}
+	return accessible, nil
+}

@@ -4,6 +4,7 @@ package venue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -120,4 +121,17 @@ select $1, $2, * from unnest($3::int[], $4::text[], $5::text[], $6::bool[], $7::
 		return fmt.Errorf("lay the plan: %w", err)
 	}
 	return nil
+}
+
+// FindRoom finds a room of a centre by its name.
+func FindRoom(ctx context.Context, tx pgx.Tx, organisationID int64, centre Centre, name string) (roomID int64, err error) {
+	err = tx.QueryRow(ctx, `select id from room where organisation_id = $1 and centre_id = $2 and name_key(name) = name_key($3)`,
+		organisationID, centre.ID, name).Scan(&roomID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, problem.NotFound("room_unknown", problem.Facts{"room": name, "centre": centre.Name})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find the room: %w", err)
+	}
+	return roomID, nil
 }
