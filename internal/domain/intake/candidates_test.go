@@ -245,14 +245,16 @@ func TestCandidates_Needs(t *testing.T) {
 	}
 }
 
-// seat gives somebody a seat as the database's owner would see it done.
-func (b *bench) seat(reference string, number int) {
+// seat gives somebody a seat of the first sitting, and seatAt of another.
+func (b *bench) seat(reference string, number int) { b.seatAt("S001", reference, number) }
+
+func (b *bench) seatAt(sitting, reference string, number int) {
 	b.t.Helper()
 	owner := testdb.Owner(b.t, b.url)
 	_, err := owner.Exec(b.t.Context(), `
 insert into claim (organisation_id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id)
 select k.organisation_id, s.id, s.places, $2::int, lpad($2::int::text, 3, '0'), s.exam_id, k.id
-  from candidate k, sitting s where k.reference = $1 order by s.id limit 1`, reference, number)
+  from candidate k, sitting s where k.reference = $1 and s.reference = $3`, reference, number, sitting)
 	b.must(err)
 }
 

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,54 @@ func (k *sittings) decide(ctx context.Context, tx pgx.Tx, rows []*entry[sittingR
 			k.decideRow(e, plan)
 		}
 	}
+	if err := k.rejectClashes(ctx, tx, plan); err != nil {
+		return nil, err
+	}
 	return func(ctx context.Context, tx pgx.Tx) error { return k.write(ctx, tx, plan) }, nil
+}
+
+// rejectClashes refuses a later end at which somebody of the sitting sits elsewhere.
+func (k *sittings) rejectClashes(ctx context.Context, tx pgx.Tx, plan *sittingPlan) error {
+	var ids []int64
+	var ends []time.Time
+	for _, s := range plan.changed {
+		if s.EndsAt.After(s.before.EndsAt) && plan.uses[s.ID].People > 0 {
+			ids, ends = append(ids, s.ID), append(ends, s.EndsAt)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `
+select w.id, o.reference, concat_ws(' ', c.family_name, nullif(c.given_name, ''))
+  from unnest($2::bigint[], $3::timestamptz[]) w(id, ends_at)
+  join sitting s on s.organisation_id = $1 and s.id = w.id
+  join claim k on k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null
+  join claim l on l.organisation_id = $1 and l.candidate_id = k.candidate_id and l.id <> k.id and l.released_at is null
+  join sitting o on o.organisation_id = $1 and o.id = l.sitting_id and o.starts_at < w.ends_at and o.ends_at > s.starts_at
+  join candidate c on c.organisation_id = $1 and c.id = k.candidate_id
+ order by w.id, c.filed_at desc, c.id desc`, k.campaign.OrganisationID, ids, ends)
+	if err != nil {
+		return fmt.Errorf("look for clashes: %w", err)
+	}
+	clashes := map[int64]problem.Facts{} // the earliest filer is named
+	var id int64
+	var other, name string
+	_, err = pgx.ForEachRow(rows, []any{&id, &other, &name}, func() error {
+		clashes[id] = problem.Facts{"name": name, "other": other}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for clashes: %w", err)
+	}
+	plan.changed = slices.DeleteFunc(plan.changed, func(s *plannedAs) bool {
+		facts, clash := clashes[s.ID]
+		if clash {
+			s.entry.rejectField(k.importer, colEnds, "ends_clash", facts)
+		}
+		return clash
+	})
+	return nil
 }
 
 func (k *sittings) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[sittingRow]) (roomNames, error) {

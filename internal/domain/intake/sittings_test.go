@@ -169,6 +169,26 @@ func TestSittings_CapacityInUse(t *testing.T) {
 	}
 }
 
+// A later end must not reach into another sitting of somebody who is seated.
+func TestSittings_EndClash(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sittings(sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00", "PHYS;Campus;B;40;05/10/2126 10:00;12:00")
+	b.candidates("dossier;nom;épreuves", "1;Diop;MATH|PHYS", "2;Fall;MATH")
+	b.seatAt("S001", "1", 1)
+	b.seatAt("S001", "2", 2)
+	b.seatAt("S002", "1", 1)
+	later := []string{sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:30", "PHYS;Campus;B;40;05/10/2126 10:00;12:30"}
+	dry, err := intake.Sittings(t.Context(), b.db, b.actor, "concours", "s.csv", csv(later...), intake.Options{DryRun: true})
+	b.must(err)
+	r := b.sittings(later...)
+	wantCounts(t, r, "read 2 created 0 updated 1 unchanged 0 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "2:fin:ends_clash")
+	if counts(dry) != counts(r) || r.Rejected[0].Facts["name"] != "Diop" || r.Rejected[0].Facts["other"] != "S002" {
+		t.Errorf("foreseen %s, named %v", counts(dry), r.Rejected[0].Facts)
+	}
+}
+
 // The cascade of capacity: own, room's, centre's, bound; refused below a seat that somebody holds.
 func TestRefreshPlaces(t *testing.T) {
 	t.Parallel()
