@@ -55,14 +55,28 @@ type Progress struct {
 type Options struct {
 	Total    int // how many a forecast found eligible; 0: it was not asked
 	Progress func(Progress)
-	// step is called at each named step, so that a test can end the process there.
-	step func(name string)
+	// What the tests of this package set: step is called at each named step, so that a test can end
+	// the process or let others act there; chunk is the size of one; lock takes the campaign's row.
+	step  func(name string)
+	chunk int
+	lock  func(context.Context, pgx.Tx, admission.Campaign) (admission.Revision, error)
 }
 
 func (o Options) at(step string) {
 	if o.step != nil {
 		o.step(step)
 	}
+}
+
+// withDefaults fills in what a run outside of a test never chooses.
+func (o Options) withDefaults() Options {
+	if o.chunk == 0 {
+		o.chunk = chunkSize
+	}
+	if o.lock == nil {
+		o.lock = admission.Lock
+	}
+	return o
 }
 
 // counters are what a run keeps of its progress, with every chunk.
@@ -102,9 +116,9 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 	if err != nil {
 		return 0, err
 	}
-	e := &execution{db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options,
+	e := &execution{db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options.withDefaults(),
 		counters: counters{Total: options.Total, SeatedAt: map[int64]int{}}}
-	options.at("started")
+	e.options.at("started")
 	if err := e.work(ctx, exams); err != nil {
 		// The run is marked even when its context was cancelled: what it did stands, and it says so.
 		if failed := run.Fail(context.WithoutCancel(ctx), db, campaign.OrganisationID, runID, e.counters, err); failed != nil {
@@ -224,7 +238,7 @@ type pass struct {
 func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
 	p := &pass{exam: exam, fresh: true}
 	for passes := 0; ; {
-		done, err := e.chunk(ctx, p, chunkSize)
+		done, err := e.chunk(ctx, p, e.options.chunk)
 		if err != nil {
 			return err
 		}
@@ -320,7 +334,7 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 		if err := walkIndexes(ctx, tx); err != nil {
 			return err
 		}
-		revision, err := admission.Lock(ctx, tx, c)
+		revision, err := e.options.lock(ctx, tx, c)
 		if err != nil {
 			return err
 		}

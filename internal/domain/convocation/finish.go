@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -178,7 +179,7 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 	}
 	fills := []Fill{}
 	for _, s := range all {
-		if wanted[s.ExamID] && (e.target.Sitting == "" || s.Reference == e.target.Sitting) {
+		if wanted[s.ExamID] && (e.target.Sitting == "" || strings.EqualFold(s.Reference, e.target.Sitting)) {
 			fills = append(fills, Fill{
 				Sitting: s.Reference, Exam: s.Exam, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins(),
 				Seated: seated[s.ID], Added: e.counters.SeatedAt[s.ID], Capacity: usable[s.ID], PlacesFrom: s.PlacesFrom,

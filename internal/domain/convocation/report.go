@@ -102,22 +102,7 @@ func Refusals(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64,
 
 // EachRefusal gives every row of one list in its order, of one moment, without holding them all.
 func EachRefusal(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64, list run.List, each func(run.Refusal) error) error {
-	return seeRun(ctx, db, actor, runID, func(tx pgx.Tx, r run.Run) error {
-		for offset := 0; ; offset += listSize {
-			refusals, err := run.Refusals(ctx, tx, r.OrganisationID, r.ID, list, offset, listSize)
-			if err != nil {
-				return err
-			}
-			for _, refusal := range refusals {
-				if err := each(refusal); err != nil {
-					return err
-				}
-			}
-			if len(refusals) < listSize {
-				return nil
-			}
-		}
-	})
+	return run.EachRefusal(ctx, db, actor, runID, list, each)
 }
 
 // LatestRun is the newest convocation run of a campaign.
@@ -154,17 +139,9 @@ func Runs(ctx context.Context, db *pg.DB, actor timeline.Actor) (runs []run.Run,
 
 // seeRun finds a convocation run among the organisations for which the actor acts.
 func seeRun(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64, fn func(pgx.Tx, run.Run) error) error {
-	organisations, err := account.Organisations(ctx, db, actor)
-	if err != nil {
-		return err
-	}
-	return db.Read(ctx, organisations, func(tx pgx.Tx) error {
-		r, err := run.Find(ctx, tx, runID)
-		if err == nil && r.Task != Task {
-			err = problem.NotFound("run_unknown", problem.Facts{"run": fmt.Sprint(runID)})
-		}
-		if err != nil {
-			return err
+	return run.See(ctx, db, actor, runID, func(tx pgx.Tx, r run.Run) error {
+		if r.Task != Task {
+			return problem.NotFound("run_unknown", problem.Facts{"run": fmt.Sprint(runID)})
 		}
 		return fn(tx, r)
 	})
