@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bojanz/currency"
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,8 @@ type Campaign struct {
 	Name           string
 	FeeMinor       int64 // minor units of Currency
 	Currency       string
-	NoticesWait    bool   // notices are written, and wait until somebody releases them
+	NoticesWait    bool // notices are written, and wait until somebody releases them
+	AddedAt        time.Time
 	Country        string // the organisation's
 	TimeZone       string // the organisation's
 	Locale         string // the organisation's
@@ -91,7 +93,8 @@ func AddCampaign(ctx context.Context, db *pg.DB, actor timeline.Actor, org accou
 	c.OrganisationID, c.Country, c.TimeZone, c.Locale = org.ID, org.Country, org.TimeZone, org.Locale
 	err := db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `insert into campaign (organisation_id, slug, name, fee_minor, currency, notices_wait)
-values ($1, $2, $3, $4, $5, $6) returning id`, org.ID, c.Slug, c.Name, c.FeeMinor, c.Currency, c.NoticesWait).Scan(&c.ID)
+values ($1, $2, $3, $4, $5, $6) returning id, created_at`, org.ID, c.Slug, c.Name, c.FeeMinor, c.Currency, c.NoticesWait).
+			Scan(&c.ID, &c.AddedAt)
 		if pg.Violates(err, "campaign_slug_key") {
 			return problem.Refused("campaign_exists", problem.Facts{"slug": c.Slug})
 		}
@@ -127,10 +130,10 @@ func FindCampaign(ctx context.Context, db *pg.DB, actor timeline.Actor, slug str
 			return err
 		}
 		err = tx.QueryRow(ctx, `
-select g.slug, g.name, g.fee_minor, g.currency, g.notices_wait, o.country, o.time_zone, o.locale
+select g.slug, g.name, g.fee_minor, g.currency, g.notices_wait, g.created_at, o.country, o.time_zone, o.locale
   from campaign g join organisation o on o.id = g.organisation_id
  where g.organisation_id = $1 and g.id = $2`, c.OrganisationID, c.ID).
-			Scan(&c.Slug, &c.Name, &c.FeeMinor, &c.Currency, &c.NoticesWait, &c.Country, &c.TimeZone, &c.Locale)
+			Scan(&c.Slug, &c.Name, &c.FeeMinor, &c.Currency, &c.NoticesWait, &c.AddedAt, &c.Country, &c.TimeZone, &c.Locale)
 		if err != nil {
 			return fmt.Errorf("read the campaign: %w", err)
 		}

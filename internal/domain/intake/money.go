@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"github.com/bojanz/currency"
+
+	"usher/internal/base/problem"
 )
 
 // The names of currencies that stand beside amounts, by currency. An amount in another currency
@@ -112,4 +114,14 @@ func joinGroups(number, marks string) (whole, fraction, reason string) {
 		}
 	}
 	return strings.Join(groups, ""), "", ""
+}
+
+// Amount reads an amount that a person typed, by the rules of the files, into minor units of the
+// currency. Zero is an amount here: whether it may be one is the caller's rule.
+func Amount(text, code string) (minor int64, err error) {
+	minor, reason := readAmount(strings.TrimSpace(text), code)
+	if reason != "" && reason != "amount_zero" {
+		return 0, problem.Invalid("amount_unreadable", problem.Facts{"value": text, "currency": code})
+	}
+	return minor, nil
 }

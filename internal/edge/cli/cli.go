@@ -1,0 +1,246 @@
+// Package cli is the command line: it parses, calls one use case, and says what came of it, for
+// people or as JSON. It decides no rule.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/lmittmann/tint"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/pg"
+	"usher/internal/base/pg/cluster"
+	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
+	"usher/internal/domain/account"
+	"usher/internal/domain/schema"
+	"usher/internal/domain/timeline"
+)
+
+// Version is the release, stamped when the program is built.
+var Version = "unversioned"
+
+// The exit codes.
+const (
+	exitDone   = 0 // also with refusals: they are the result
+	exitFailed = 1
+	exitBadUse = 2
+)
+
+// commandLine is everything that can be typed.
+type commandLine struct {
+	Database string           `help:"URL of the PostgreSQL server (15 to 18); without it the program uses a private one in --dir." env:"USHER_DATABASE_URL" placeholder:"URL"`
+	Dir      string           `help:"Directory of the private PostgreSQL." env:"USHER_DIR" placeholder:"DIR"`
+	Lang     string           `help:"Language of the answers: en, fr or es; else that of the terminal." placeholder:"LANG"`
+	JSON     bool             `name:"json" help:"Answer as JSON."`
+	Version  kong.VersionFlag `help:"Print the version."`
+
+	Demo     demoCommand     `cmd:"" help:"Make a sample school, convoke its candidates, print the report and serve it."`
+	Serve    serveCommand    `cmd:"" help:"Serve the reports on this machine."`
+	Migrate  migrateCommand  `cmd:"" help:"Bring the database to the schema of this release."`
+	Organise organiseCommand `cmd:"" name:"organisation" help:"Organisations of this installation."`
+	Campaign campaignCommand `cmd:"" help:"Campaigns: admission rounds."`
+	Status   statusCommand   `cmd:"" help:"Statuses: the steps of a campaign's workflow."`
+	Import   importCommand   `cmd:"" help:"Import a file of candidates, sittings or payments."`
+	Export   exportCommand   `cmd:"" help:"Write a file that can be imported again."`
+	Convoke  convokeCommand  `cmd:"" help:"Seat everybody who is called, and name everybody who is not seated."`
+	Explain  explainCommand  `cmd:"" help:"Why a candidate is seated or not, and what would change it."`
+	Report   reportCommand   `cmd:"" help:"Show or export the report of a run."`
+
+	Seat      seatCommand      `cmd:"" help:"Give a candidate a seat by hand."`
+	Move      moveCommand      `cmd:"" help:"Give a candidate another seat."`
+	Swap      swapCommand      `cmd:"" help:"Exchange seats: each takes the seat of the next."`
+	Release   releaseCommand   `cmd:"" help:"Take a candidate's seat back."`
+	Candidate candidateCommand `cmd:"" help:"Change a candidate's status, or waive the fee."`
+	Payment   paymentCommand   `cmd:"" help:"Record or reverse money."`
+	Sitting   sittingCommand   `cmd:"" help:"List, move or resize sittings."`
+	Venue     venueCommand     `cmd:"" help:"Say how many places rooms and centres have."`
+
+	Bench benchCommand `cmd:"" help:"Measure throughput beside the limit of the same database."`
+}
+
+// session is what a command works with.
+type session struct {
+	ctx    context.Context
+	line   *commandLine
+	voice  i18n.Voice
+	actor  timeline.Actor
+	stdout io.Writer
+	stderr io.Writer
+	db     *pg.DB
+	url    string // of the database's owner, when the private server is used or one was given
+	ended  []func() error
+}
+
+// Main runs one command and returns its exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	cluster.RunKeeperIfAsked()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	slog.SetDefault(slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: slog.LevelWarn, NoColor: !isTerminal(stderr)})))
+	s := &session{ctx: ctx, line: &commandLine{}, actor: account.Administrator(), stdout: stdout, stderr: stderr}
+	s.voice = speak(langOf(args))
+	exit := -1
+	parser, err := kong.New(s.line, kong.Name("usher"), kong.Description("Usher seats people, once."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
+		kong.Vars{"version": Version}, kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFailed
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 { // --help, --version
+		return exit
+	}
+	if err != nil {
+		return s.badUse(err)
+	}
+	s.voice = speak(s.line.Lang)
+	err = command.Run(s)
+	if closed := s.close(); err == nil {
+		err = closed
+	}
+	return s.exit(err)
+}
+
+// langOf finds --lang before the line is parsed, so that bad use is said in that language too.
+func langOf(args []string) string {
+	for i, arg := range args {
+		if lang, ok := strings.CutPrefix(arg, "--lang="); ok {
+			return lang
+		}
+		if arg == "--lang" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+func speak(lang string) i18n.Voice {
+	return i18n.Speak(lang, os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG"))
+}
+
+func (s *session) badUse(err error) int {
+	fmt.Fprintln(s.stderr, s.voice.Say("cli_bad_use", map[string]any{"why": err.Error()}))
+	return exitBadUse
+}
+
+// exit says what went wrong, once, and gives the code that goes with it.
+func (s *session) exit(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	var refusal *cluster.Refusal
+	if errors.As(err, &refusal) {
+		fmt.Fprintln(s.stderr, refusal.Sentence)
+		return exitFailed
+	}
+	var file *sheet.Error
+	if errors.As(err, &file) {
+		fmt.Fprintln(s.stderr, file.Error())
+		return exitBadUse
+	}
+	if s.ctx.Err() != nil {
+		fmt.Fprintln(s.stderr, s.voice.Say("cli_interrupted", nil))
+		return exitFailed
+	}
+	p, isProblem := problem.Of(err)
+	if !isProblem {
+		slog.Error("the command failed", "error", err)
+	}
+	fmt.Fprintln(s.stderr, s.voice.Sentence(err))
+	if isProblem && (p.Kind == problem.KindInvalid || p.Kind == problem.KindNotFound) {
+		return exitBadUse
+	}
+	return exitFailed
+}
+
+// open reaches the database: the one that was named, else the private one, which it starts.
+func (s *session) open() error {
+	if s.db != nil {
+		return nil
+	}
+	s.url = s.line.Database
+	if s.url == "" {
+		dir := s.line.Dir
+		if dir == "" {
+			var err error
+			if dir, err = cluster.DefaultDir(); err != nil {
+				return err
+			}
+		}
+		member, err := cluster.Join(s.ctx, dir)
+		if err != nil {
+			return err
+		}
+		s.ended = append(s.ended, member.Leave)
+		s.url = member.URL()
+	}
+	db, err := pg.Open(s.ctx, s.url, schema.Migrations())
+	if err != nil {
+		return err
+	}
+	s.db = db
+	s.ended = append(s.ended, func() error { db.Close(); return nil })
+	return nil
+}
+
+// close leaves what was opened, last first.
+func (s *session) close() error {
+	var errs []error
+	for i := len(s.ended) - 1; i >= 0; i-- {
+		errs = append(errs, s.ended[i]())
+	}
+	s.ended = nil
+	return errors.Join(errs...)
+}
+
+// say prints a sentence for a person; with --json nothing is said beside the answer.
+func (s *session) say(id string, facts map[string]any) {
+	if !s.line.JSON {
+		fmt.Fprintln(s.stdout, s.voice.Say(id, facts))
+	}
+}
+
+// answer prints the JSON answer.
+func (s *session) answer(value any) error {
+	encoder := json.NewEncoder(s.stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("print the answer: %w", err)
+	}
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func orDash(text string) string { return cmp.Or(text, "–") }
+
+type migrateCommand struct{}
+
+func (migrateCommand) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	s.say("cli_migrated", nil)
+	return nil
+}

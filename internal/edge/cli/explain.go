@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+
+	"usher/internal/domain/convocation"
+)
+
+type explainCommand struct {
+	Campaign  string `required:"" help:"Short name of the campaign."`
+	Candidate string `arg:"" help:"Reference of the candidate."`
+}
+
+func (e explainCommand) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	x, err := convocation.Explain(s.ctx, s.db, s.actor, e.Campaign, e.Candidate)
+	if err != nil {
+		return err
+	}
+	if s.line.JSON {
+		return s.answer(s.explained(x))
+	}
+	fmt.Fprintf(s.stdout, "%s · %s\n", x.Candidate.Reference, x.Candidate.Name())
+	s.say("cli_explain_standing", map[string]any{"status": x.Status.Label, "paid": x.Standing.Paid, "fee": x.Standing.Fee})
+	if len(x.Exams) == 0 {
+		s.say("explain_not_registered", nil)
+		s.say("explain_remedy_not_registered", nil)
+	}
+	for _, exam := range x.Exams {
+		fmt.Fprintf(s.stdout, "%s: %s\n", exam.Exam, s.saying(exam.Sentence))
+		for _, more := range []convocation.Saying{exam.Doubt, exam.Remedy} {
+			if more.Code != "" {
+				fmt.Fprintf(s.stdout, "  → %s\n", s.saying(more))
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) saying(saying convocation.Saying) string {
+	if saying.Code == "" {
+		return ""
+	}
+	return s.voice.Say(saying.Code, saying.Facts)
+}
+
+func (s *session) explained(x convocation.Explanation) map[string]any {
+	type exam struct {
+		Exam     string `json:"exam"`
+		Seated   bool   `json:"seated"`
+		Reason   string `json:"reason"`
+		Sentence string `json:"sentence"`
+		Doubt    string `json:"doubt"`
+		Remedy   string `json:"remedy"`
+	}
+	exams := make([]exam, len(x.Exams))
+	for i, e := range x.Exams {
+		exams[i] = exam{e.Exam, e.Seated, e.Sentence.Code, s.saying(e.Sentence), s.saying(e.Doubt), s.saying(e.Remedy)}
+	}
+	return map[string]any{"candidate": x.Candidate.Reference, "name": x.Candidate.Name(), "status": x.Status.Code,
+		"opens_payment": x.Status.OpensPayment, "paid": x.Standing.Enough, "paid_minor": x.Standing.Paid.Minor,
+		"owed_minor": x.Standing.Owed.Minor, "currency": x.Standing.Fee.Currency, "exams": exams}
+}

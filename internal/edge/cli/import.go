@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/schollz/progressbar/v3"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
+	"usher/internal/domain/intake"
+	"usher/internal/domain/timeline"
+)
+
+type importCommand struct {
+	Candidates importCandidates `cmd:"" help:"Import candidates: reference, family_name, given_name, email, phone, status, filed_at, centre, exams, needs, locale."`
+	Sittings   importSittings   `cmd:"" help:"Import sittings: exam, centre, room, capacity, starts_at, ends_at."`
+	Payments   importPayments   `cmd:"" help:"Import payments: candidate, amount, method, received_at, receipt."`
+}
+
+type importFile struct {
+	Campaign string `required:"" help:"Short name of the campaign."`
+	File     string `arg:"" help:"CSV or XLSX file."`
+	DryRun   bool   `name:"dry-run" help:"Show what would happen; write nothing."`
+}
+
+type (
+	importCandidates struct{ importFile }
+	importSittings   struct{ importFile }
+	importPayments   struct{ importFile }
+)
+
+func (i importCandidates) Run(s *session) error { return i.run(s, intake.Candidates) }
+func (i importSittings) Run(s *session) error   { return i.run(s, intake.Sittings) }
+func (i importPayments) Run(s *session) error   { return i.run(s, intake.Payments) }
+
+type importer func(context.Context, *pg.DB, timeline.Actor, string, string, io.Reader, intake.Options) (intake.Result, error)
+
+func (i importFile) run(s *session, bring importer) error {
+	file, err := os.Open(i.File)
+	if err != nil {
+		return problem.Invalid("file_unreadable", problem.Facts{"file": i.File, "why": pathError(err)})
+	}
+	defer func() { _ = file.Close() }()
+	if err := s.open(); err != nil {
+		return err
+	}
+	bar := s.progress("cli_importing")
+	result, err := bring(s.ctx, s.db, s.actor, i.Campaign, filepath.Base(i.File), file, intake.Options{
+		DryRun: i.DryRun, Progress: bar.to,
+	})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	if s.line.JSON {
+		return s.answer(s.importAnswer(result))
+	}
+	s.printImport(result, i.DryRun)
+	return nil
+}
+
+// pathError says what is wrong with a path, without the operation and the path itself.
+func pathError(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, ": "); at >= 0 {
+		return text[at+2:]
+	}
+	return text
+}
+
+type importedRow struct {
+	Line     int    `json:"line"`
+	Column   string `json:"column"`
+	Value    string `json:"value"`
+	Reason   string `json:"reason"`
+	Sentence string `json:"sentence"`
+}
+
+func (s *session) importAnswer(r intake.Result) map[string]any {
+	return map[string]any{
+		"run": r.RunID, "read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
+		"ignored": r.Ignored, "rejected_count": r.RejectedCount, "rejected": s.importedRows(r.Rejected),
+		"warning_count": r.WarningCount, "warnings": s.importedRows(r.Warnings), "found": r.Found,
+	}
+}
+
+func (s *session) importedRows(rows []intake.Row) []importedRow {
+	list := make([]importedRow, len(rows))
+	for i, row := range rows {
+		list[i] = importedRow{row.Line, row.Column, row.Value, row.Reason, s.voice.Say("refusal_"+row.Reason, row.Facts)}
+	}
+	return list
+}
+
+// mostPrinted is how many rows of a list are printed for a person; the report has them all.
+const mostPrinted = 50
+
+func (s *session) printImport(r intake.Result, dryRun bool) {
+	if dryRun {
+		s.say("cli_dry_run", nil)
+	}
+	s.say("cli_found", map[string]any{"file": r.Found.File, "format": string(r.Found.Format), "encoding": string(r.Found.Encoding),
+		"delimiter": r.Found.Delimiter, "sheet": r.Found.Sheet, "line": r.Found.HeaderLine, "date_order": r.Found.DateOrder})
+	if len(r.Found.UnknownColumns) > 0 {
+		s.say("cli_unknown_columns", map[string]any{"columns": r.Found.UnknownColumns})
+	}
+	if r.Found.FiledAt == intake.FiledAtRowOrder {
+		s.say("cli_filed_at_row_order", nil)
+	}
+	s.say("cli_imported", map[string]any{"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
+		"rejected": r.RejectedCount, "ignored": r.Ignored})
+	s.printRows("cli_rejected_rows", r.Rejected, r.RejectedCount, r.RunID)
+	s.printRows("cli_warnings", r.Warnings, r.WarningCount, r.RunID)
+}
+
+func (s *session) printRows(title string, rows []intake.Row, count int, runID int64) {
+	if count == 0 {
+		return
+	}
+	fmt.Fprintln(s.stdout)
+	s.say(title, map[string]any{"count": count})
+	shown := rows[:min(mostPrinted, len(rows))]
+	lines := make([]table.Row, len(shown))
+	for i, row := range shown {
+		lines[i] = table.Row{row.Line, row.Column, row.Value, s.voice.Say("refusal_"+row.Reason, row.Facts)}
+	}
+	s.table([]string{"cli_line", "cli_column", "cli_value", "cli_what_is_wanted"}, lines, 1)
+	if count > len(shown) {
+		s.say("cli_more_rows", map[string]any{"count": count - len(shown), "run": fmt.Sprint(runID)})
+	}
+}
+
+// bar is progress on a terminal; elsewhere it says nothing.
+type bar struct {
+	*progressbar.ProgressBar
+}
+
+func (s *session) progress(title string) *bar {
+	if !isTerminal(s.stderr) {
+		return &bar{}
+	}
+	return &bar{progressbar.NewOptions(-1, progressbar.OptionSetWriter(s.stderr), progressbar.OptionSetDescription(s.voice.Say(title, nil)),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))}
+}
+
+func (b *bar) to(done, total int) {
+	if b.ProgressBar == nil {
+		return
+	}
+	if total > 0 {
+		b.ChangeMax(total)
+	}
+	_ = b.Set(done) // a terminal that went away is no reason to stop
+}
+
+func (b *bar) end() {
+	if b.ProgressBar != nil {
+		_ = b.Finish()
+	}
+}
+
+type exportCommand struct {
+	Candidates exportCandidates `cmd:"" help:"Write the candidates of a campaign as a file that imports unchanged."`
+}
+
+type exportCandidates struct {
+	Campaign string `required:"" help:"Short name of the campaign."`
+	Output   string `short:"o" required:"" help:"File to write: .csv or .xlsx."`
+}
+
+func (e exportCandidates) Run(s *session) error {
+	format, err := formatOf(e.Output)
+	if err != nil {
+		return err
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	rows := 0
+	err = writeWhole(e.Output, func(w io.Writer) error {
+		rows, err = intake.ExportCandidates(s.ctx, s.db, s.actor, e.Campaign, w, format)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.say("cli_written", map[string]any{"file": e.Output, "rows": rows})
+	return nil
+}
+
+func formatOf(file string) (sheet.Format, error) {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".csv":
+		return sheet.CSV, nil
+	case ".xlsx":
+		return sheet.XLSX, nil
+	}
+	return "", problem.Invalid("file_format_unknown", problem.Facts{"file": file})
+}
+
+// writeWhole writes a file that appears only when it is complete, so that a part is never taken
+// for the whole.
+func writeWhole(name string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(name), ".usher-*")
+	if err != nil {
+		return problem.Invalid("file_unwritable", problem.Facts{"file": name, "why": pathError(err)})
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // gone already when it became the file
+	if err := write(file); err != nil {
+		_ = file.Close()
+		return err
+	}
+	if err := file.Chmod(0o644); err != nil {
+		_ = file.Close()
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := file.Close(); err != nil {
+		return problem.Refused("file_unwritable", problem.Facts{"file": name, "why": pathError(err)})
+	}
+	if err := os.Rename(file.Name(), name); err != nil {
+		return problem.Refused("file_unwritable", problem.Facts{"file": name, "why": pathError(err)})
+	}
+	return nil
+}
+
+func amountMinor(text, currency string) (int64, error) { return intake.Amount(text, currency) }
