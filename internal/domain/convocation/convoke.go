@@ -274,54 +274,65 @@ func (e *execution) chunk(ctx context.Context, p *pass, limit int) (done bool, e
 		if pg.MayRepeat(err) && attempt < chunkRetries {
 			continue
 		}
-		if pg.Interrupted(err) {
+		var at *fault
+		switch {
+		case pg.Interrupted(err):
 			return false, err
-		}
-		if limit > 1 {
-			return e.rowByRow(ctx, p, before, limit)
+		case limit > 1:
+			*p = before
+			return e.rowByRow(ctx, p, limit)
+		case errors.As(err, &at):
+			*p = before
+			return false, e.setAside(ctx, p, at)
 		}
 		return false, err
 	}
 }
 
 // rowByRow does a refused chunk again one candidate at a time.
-func (e *execution) rowByRow(ctx context.Context, p *pass, before pass, limit int) (done bool, err error) {
-	*p = before
+func (e *execution) rowByRow(ctx context.Context, p *pass, limit int) (done bool, err error) {
 	for range limit {
-		skipped := *p
-		done, err = e.chunk(ctx, p, 1)
-		if err != nil && !pg.Interrupted(err) {
-			*p = skipped
-			err = e.setAside(ctx, p, err)
-		}
-		if err != nil || done {
+		if done, err = e.chunk(ctx, p, 1); err != nil || done {
 			return done, err
 		}
 	}
 	return false, nil
 }
 
-// setAside refuses the candidate at whom the chunk failed, and goes on after them.
-func (e *execution) setAside(ctx context.Context, p *pass, cause error) error {
-	incident := fmt.Sprintf("%d-%d", e.runID, e.counters.Refused+1)
-	slog.ErrorContext(ctx, "a candidate could not be seated", "run", e.runID, "incident", incident, "error", cause)
-	gained := e.counters
+// fault is what the database said to one candidate.
+type fault struct {
+	applicant applicant
+	cause     error
+}
+
+func (f *fault) Error() string { return f.cause.Error() }
+func (f *fault) Unwrap() error { return f.cause }
+
+// setAside refuses the candidate at whom a chunk of one failed. When the campaign was revised
+// meanwhile it looks again first, as the chunk did before it failed: else the next chunk would take
+// this refusal back and fail at the same candidate for ever.
+func (e *execution) setAside(ctx context.Context, p *pass, at *fault) error {
+	incident := fmt.Sprintf("%d-%d", e.runID, at.applicant.CandidateID)
+	slog.ErrorContext(ctx, "a candidate could not be seated", "run", e.runID, "incident", incident, "error", at.cause)
+	next, gained := *p, e.counters
 	err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
-		rows, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.runID, p.after, 1)
-		if err != nil || len(rows) == 0 {
+		revision, err := e.options.lock(ctx, tx, e.campaign)
+		if err != nil {
 			return err
 		}
-		p.after = mark{rows[0].FiledAt, rows[0].CandidateID}
-		p.openings = nil
+		if err := e.lookAgain(ctx, tx, &next, &gained, revision); err != nil {
+			return err
+		}
+		next.fresh = false
 		gained.Refused++
 		if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID,
-			refusalOf(rows[0], p.exam, "fault", problem.Facts{"incident": incident})); err != nil {
+			refusalOf(at.applicant, p.exam, "fault", problem.Facts{"incident": incident})); err != nil {
 			return err
 		}
 		return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, gained)
 	})
 	if err == nil {
-		e.counters = gained
+		*p, e.counters = next, gained
 	}
 	return err
 }
@@ -352,6 +363,9 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 		last := applicants[len(applicants)-1]
 		p.after, p.fresh = mark{last.FiledAt, last.CandidateID}, false
 		if err := e.seat(ctx, tx, &p, &gained, applicants); err != nil {
+			if len(applicants) == 1 {
+				return &fault{applicants[0], err}
+			}
 			return err
 		}
 		if err := run.Keep(ctx, tx, c.OrganisationID, e.runID, gained); err != nil {
