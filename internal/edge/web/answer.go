@@ -1,0 +1,106 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/a-h/templ"
+
+	"usher/internal/base/problem"
+)
+
+// statuses is the one place where a kind of problem becomes a status.
+var statuses = map[problem.Kind]int{
+	problem.KindInvalid:     http.StatusUnprocessableEntity,
+	problem.KindNotFound:    http.StatusNotFound,
+	problem.KindRefused:     http.StatusConflict,
+	problem.KindUnavailable: http.StatusServiceUnavailable,
+}
+
+// show writes a page whole: one that fails half way would look like a short page.
+func show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
+	var whole bytes.Buffer
+	if err := page.Render(r.Context(), &whole); err != nil {
+		answerIncident(w, r, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store") // names of people
+	h.Set("Vary", "Accept-Language, Cookie")
+	w.WriteHeader(status)
+	if _, err := w.Write(whole.Bytes()); err != nil {
+		logGone(r, err)
+	}
+}
+
+// fail answers an error: a problem in its words and with its status, anything else as an incident.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		logGone(r, err)
+		return
+	}
+	if p, ok := problem.Of(err); ok {
+		answerProblem(w, r, statuses[p.Kind], p)
+		return
+	}
+	answerIncident(w, r, err)
+}
+
+func answerProblem(w http.ResponseWriter, r *http.Request, status int, p *problem.Problem) {
+	page := problemPage{Chrome: chrome(w, r), Status: status}
+	page.Title = page.Say("problem_title", nil)
+	if status == http.StatusNotFound {
+		page.Title = page.Say("not_found_title", nil)
+	}
+	page.Sentence = page.Voice.Sentence(p)
+	show(w, r, status, showProblem(page))
+}
+
+// answerIncident says that something went wrong, and under which name it is in the log.
+func answerIncident(w http.ResponseWriter, r *http.Request, err error) {
+	incident := newIncident()
+	logIncident(r, incident, "a page could not be shown", err)
+	page := problemPage{Chrome: chrome(w, r), Status: http.StatusInternalServerError, Incident: incident}
+	page.Title = page.Say("incident_title", nil)
+	page.Sentence = page.Voice.Sentence(err)
+	var whole bytes.Buffer
+	if err := showProblem(page).Render(r.Context(), &whole); err != nil {
+		whole.Reset()
+		whole.WriteString(incident)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusInternalServerError)
+	if _, err := w.Write(whole.Bytes()); err != nil {
+		logGone(r, err)
+	}
+}
+
+// incidentLetters is enough to find one line in a log, and short enough to be read out on a telephone.
+const incidentLetters = 8
+
+func newIncident() string { return rand.Text()[:incidentLetters] }
+
+// logIncident names the route and never the address, which may hold what a person typed.
+func logIncident(r *http.Request, incident, message string, err error) {
+	slog.ErrorContext(r.Context(), message, "incident", incident, "route", r.Pattern, "error", err)
+}
+
+// logGone: the reader went away before the answer was complete; nobody is left to be told.
+func logGone(r *http.Request, err error) {
+	slog.DebugContext(r.Context(), "the reader went away", "route", r.Pattern, "error", err)
+}
+
+func writeText(w io.Writer, text string) {
+	_, _ = io.WriteString(w, text) // a probe that went away asks again
+}
+
+func (s *site) nothingHere(w http.ResponseWriter, r *http.Request) {
+	fail(w, r, problem.NotFound("address_unknown", nil))
+}

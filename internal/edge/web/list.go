@@ -1,0 +1,216 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
+	"usher/internal/domain/convocation"
+	"usher/internal/domain/run"
+)
+
+// pageSize is how many people a page of a list shows.
+const pageSize = 100
+
+// listPage is a part of one list of a report.
+type listPage struct {
+	Chrome
+	Report      convocation.Report
+	List        run.List
+	About       string
+	Empty       string
+	Total       int // of the list
+	Shown       int // of the reason chosen, or of the list
+	Reason      string
+	Reasons     []reasonCount
+	People      []person
+	First, Last int
+	Previous    string // links; empty: there is none
+	Next        string
+	AllURL      string
+	CSV         string
+	Page, Pages int
+}
+
+// list shows a list of a report page by page; with .csv behind its name, it is downloaded whole.
+func (s *site) list(w http.ResponseWriter, r *http.Request) {
+	id, err := runID(r)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	name, download := strings.CutSuffix(r.PathValue("list"), ".csv")
+	list := run.List(name)
+	if !slices.Contains(lists, list) {
+		fail(w, r, problem.NotFound("list_unknown", problem.Facts{"list": shortened(name)}))
+		return
+	}
+	if download {
+		s.download(w, r, id, list)
+		return
+	}
+	s.showList(w, r, id, list)
+}
+
+func (s *site) showList(w http.ResponseWriter, r *http.Request, id int64, list run.List) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	report, err := convocation.ReadReport(ctx, s.db, s.actor, id)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	page, err := listPageOf(chrome(w, r), r, report, list)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	refusals, err := s.part(ctx, id, list, page.Reason, page.First-1, pageSize)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	page.People = people(page.Voice, refusals)
+	page.Last = page.First - 1 + len(refusals)
+	show(w, r, http.StatusOK, showList(page))
+}
+
+func listPageOf(c Chrome, r *http.Request, report convocation.Report, list run.List) (listPage, error) {
+	page := listPage{Chrome: c, Report: report, List: list, Reason: r.URL.Query().Get("reason"), Total: report.Count(list)}
+	page.Title = c.Say("list_"+string(list), nil)
+	page.About, page.Empty = c.Say("about_"+string(list), nil), c.Say("nobody_"+string(list), nil)
+	page.AllURL = listURL(report.Run, list)
+	page.CSV = page.AllURL + ".csv"
+	page.Reasons = reasonsOf(c, report, list, page.Reason)
+	page.Shown = page.Total
+	if page.Reason != "" {
+		chosen := slices.IndexFunc(page.Reasons, func(reason reasonCount) bool { return reason.Current })
+		if chosen < 0 {
+			return page, problem.NotFound("reason_unknown", problem.Facts{"reason": shortened(page.Reason)})
+		}
+		page.Shown = page.Reasons[chosen].Count
+	}
+	return page, page.turn(r)
+}
+
+// turn finds which page is asked for and the links to its neighbours.
+func (p *listPage) turn(r *http.Request) error {
+	p.Page, p.Pages = 1, max((p.Shown+pageSize-1)/pageSize, 1)
+	if text := r.URL.Query().Get("page"); text != "" {
+		asked, err := strconv.Atoi(text)
+		if err != nil || asked < 1 || asked > p.Pages {
+			return problem.NotFound("page_unknown", problem.Facts{"page": shortened(text), "pages": p.Pages})
+		}
+		p.Page = asked
+	}
+	p.First = (p.Page-1)*pageSize + 1
+	if p.Page > 1 {
+		p.Previous = with(r.URL, "page", strconv.Itoa(p.Page-1))
+	}
+	if p.Page < p.Pages {
+		p.Next = with(r.URL, "page", strconv.Itoa(p.Page+1))
+	}
+	return nil
+}
+
+// errEnough ends a walk through a list whose wanted part was read.
+var errEnough = errors.New("enough was read")
+
+// part reads a part of a list; of one reason, it walks the list and picks.
+func (s *site) part(ctx context.Context, id int64, list run.List, reason string, offset, limit int) ([]run.Refusal, error) {
+	if reason == "" {
+		return convocation.Refusals(ctx, s.db, s.actor, id, list, offset, limit)
+	}
+	var picked []run.Refusal
+	err := convocation.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
+		if refusal.Reason != reason {
+			return nil
+		}
+		if offset > 0 {
+			offset--
+			return nil
+		}
+		picked = append(picked, refusal)
+		if len(picked) == limit {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return picked, err
+}
+
+// download sends a whole list. It is gathered on disk first: a slow reader then keeps no transaction open, a failure is a page
+// and not a short file, and the name tells how many rows there are.
+func (s *site) download(w http.ResponseWriter, r *http.Request, id int64, list run.List) {
+	ctx, cancel := context.WithTimeout(r.Context(), downloadTimeout)
+	defer cancel()
+	report, err := convocation.ReadReport(ctx, s.db, s.actor, id)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	file, err := os.CreateTemp("", "usher-list-*.csv")
+	if err != nil {
+		fail(w, r, fmt.Errorf("make a place to gather the list in: %w", err))
+		return
+	}
+	defer func() {
+		if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
+			logIncident(r, newIncident(), "a gathered list could not be removed", err)
+		}
+	}()
+	rows, err := s.gather(ctx, file, chrome(w, r).Voice, id, list)
+	if err != nil {
+		fail(w, r, fmt.Errorf("gather list %s of run %d: %w", list, id, err))
+		return
+	}
+	send(w, r, file, fmt.Sprintf("%s-run-%d-%s-%d-rows.csv", report.Campaign, id, list, rows), rows)
+}
+
+func (s *site) gather(ctx context.Context, file io.Writer, v i18n.Voice, id int64, list run.List) (int, error) {
+	titles := []string{v.Say("column_reference", nil), v.Say("column_name", nil), v.Say("column_reason", nil), v.Say("column_sentence", nil), v.Say("column_code", nil)}
+	out, err := sheet.NewCSVWriter(file, ';', titles)
+	if err != nil {
+		return 0, err
+	}
+	err = convocation.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
+		p := people(v, []run.Refusal{refusal})[0]
+		return out.Write(sheet.Text(p.Reference), sheet.Text(p.Name), sheet.Text(p.Reason), sheet.Text(p.Sentence), sheet.Text(refusal.Reason))
+	})
+	if err != nil {
+		return 0, err
+	}
+	return out.Rows(), out.Close()
+}
+
+func send(w http.ResponseWriter, r *http.Request, file *os.File, name string, rows int) {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		fail(w, r, fmt.Errorf("measure the gathered list: %w", err))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`) // a slug, a number and a list: nothing to escape
+	h.Set("Content-Length", strconv.FormatInt(size, 10))            // a broken download is then seen as one
+	h.Set("Usher-Rows", strconv.Itoa(rows))
+	h.Set("Cache-Control", "no-store")
+	if _, err := io.Copy(w, file); err != nil {
+		logGone(r, err)
+	}
+}

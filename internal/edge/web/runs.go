@@ -1,0 +1,94 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"usher/internal/base/i18n"
+	"usher/internal/domain/convocation"
+	"usher/internal/domain/run"
+)
+
+// runsShown is how many runs the first page lists, newest first.
+const runsShown = 20
+
+// runsPage lists the latest runs.
+type runsPage struct {
+	Chrome
+	Runs    []runLine
+	More    string // that there are older ones; empty: there are none
+	Command string // what to type when there is no run
+}
+
+// runLine is one run at a glance.
+type runLine struct {
+	URL      string
+	Number   int64
+	Campaign string
+	Headline string
+	Started  string
+	Actor    string
+	State    stateMark
+}
+
+// home is the list of runs; the only one there is, is shown at once.
+func (s *site) home(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	found, err := convocation.Runs(ctx, s.db, s.actor)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	if len(found) == 1 {
+		chrome(w, r)                                // keeps a language that was chosen here
+		w.Header().Set("Cache-Control", "no-store") // tomorrow there are two
+		http.Redirect(w, r, runURL(found[0].ID), http.StatusFound)
+		return
+	}
+	s.showRuns(ctx, w, r, found)
+}
+
+// runs lists the latest runs.
+func (s *site) runs(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	found, err := convocation.Runs(ctx, s.db, s.actor)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	s.showRuns(ctx, w, r, found)
+}
+
+func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Request, found []run.Run) {
+	page := runsPage{Chrome: chrome(w, r), Command: "usher convoke"}
+	page.Title = page.Say("runs_title", nil)
+	if len(found) > runsShown {
+		found, page.More = found[:runsShown], page.Say("runs_more", map[string]any{"count": runsShown})
+	}
+	for _, of := range found {
+		line, err := s.runLine(ctx, page.Voice, of)
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		page.Runs = append(page.Runs, line)
+	}
+	show(w, r, http.StatusOK, showRuns(page))
+}
+
+func (s *site) runLine(ctx context.Context, v i18n.Voice, of run.Run) (runLine, error) {
+	report, err := convocation.ReadReport(ctx, s.db, s.actor, of.ID)
+	if err != nil {
+		return runLine{}, err
+	}
+	return runLine{
+		URL: runURL(of.ID), Number: of.ID, Campaign: report.CampaignName, Headline: headline(v, report),
+		Started: v.Instant(i18n.Instant{At: report.StartedAt, Zone: report.Zone}), Actor: report.Actor,
+		State: stateMark{report.State, v.Say("state_"+string(report.State), nil)},
+	}, nil
+}
+
+func runURL(id int64) string { return fmt.Sprintf("/runs/%d", id) }
