@@ -445,9 +445,6 @@ func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counte
 	}
 	for _, claim := range outcome.Claims {
 		gained.SeatedAt[claim.Sitting.ID]++
-		if a := of[claim.CandidateID]; a.NeedsAccessible && !claim.Accessible {
-			refusals = append(refusals, needsAccessible(a, p.exam, claim))
-		}
 	}
 	if err := run.Refuse(ctx, tx, c.OrganisationID, e.runID, refusals...); err != nil {
 		return err
@@ -465,16 +462,6 @@ func refusalOf(a applicant, exam seating.Exam, reason string, facts problem.Fact
 		List: run.ListRefused, Item: item(a.CandidateID, exam.ID), CandidateID: a.CandidateID, ExamID: exam.ID,
 		Reference: a.Reference, Name: a.name(), Reason: reason, Facts: facts,
 	}
-}
-
-// needsAccessible names somebody who needs an accessible seat and was given another, because the
-// sitting where their turn fell had none left.
-func needsAccessible(a applicant, exam seating.Exam, claim seating.Claim) run.Refusal {
-	r := refusalOf(a, exam, "no_accessible_seat", problem.Facts{
-		"sitting": claim.Sitting.Reference, "place": claim.Sitting.Place(), "seat": claim.SeatLabel,
-	})
-	r.List = run.ListAttention
-	return r
 }
 
 // SeatFacts are what the timeline keeps of a seat that was given: what its holder was told.

@@ -92,6 +92,10 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 		if err != nil {
 			return err
 		}
+		centres := map[int64]string{}
+		for _, s := range openings.Sittings() {
+			centres[s.CentreID] = s.Centre
+		}
 		without := map[int64]int{} // how many of a centre were left without a seat so far
 		for after := (mark{}); ; {
 			applicants, err := readEligible(ctx, tx, c, exam.ID, 0, after, chunkSize)
@@ -114,7 +118,8 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 				if turn.reason.LacksSeats() {
 					centre := turn.applicant.CentreID
 					without[centre]++
-					maps.Copy(turn.facts, problem.Facts{"rank": places[centre] + without[centre], "places": places[centre]})
+					maps.Copy(turn.facts, problem.Facts{
+						"centre": centres[centre], "rank": places[centre] + without[centre], "places": places[centre]})
 				}
 				if len(exams) > 1 && turn.reason == "" {
 					busy[turn.applicant.CandidateID] = append(busy[turn.applicant.CandidateID],

@@ -68,7 +68,7 @@ func Explain(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, ref
 			}
 			explanation.Exams = append(explanation.Exams, told)
 		}
-		return nil
+		return explanation.rehearseTurns(ctx, tx, c)
 	})
 	return explanation, err
 }
@@ -100,6 +100,7 @@ func registeredExams(ctx context.Context, tx pgx.Tx, c admission.Campaign, candi
 	return exams, nil
 }
 
+// explainExam tells what stands already; without a sentence, the candidate is waiting for a run.
 func (x *Explanation) explainExam(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam) (ExamExplanation, error) {
 	told := ExamExplanation{Exam: exam.Code}
 	claim, seated, err := seating.ClaimOf(ctx, tx, c.OrganisationID, x.Candidate.ID, exam.ID)
@@ -119,9 +120,8 @@ func (x *Explanation) explainExam(ctx context.Context, tx pgx.Tx, c admission.Ca
 	if why := x.notCalled(); why.Code != "" {
 		told.Sentence = why
 		told.Remedy = Saying{"explain_remedy_" + why.Code[len("explain_"):], why.Facts}
-		return told, nil
 	}
-	return told, x.rehearseTurn(ctx, tx, c, exam, &told)
+	return told, nil
 }
 
 func seatedSaying(sitting seating.Sitting, claim seating.LiveClaim) Saying {
@@ -147,20 +147,38 @@ func (x *Explanation) notCalled() Saying {
 	return Saying{}
 }
 
-func (x *Explanation) rehearseTurn(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam, told *ExamExplanation) error {
-	return rehearse(ctx, tx, c, []seating.Exam{exam}, "", func(r rehearsal) bool {
-		if r.applicant.CandidateID != x.Candidate.ID {
-			return true
+// rehearseTurns gives the candidate their turn for the exams at which they wait for a run. It
+// rehearses every exam before them as well, as the run will: what somebody gets at one decides what
+// clashes at the next.
+func (x *Explanation) rehearseTurns(ctx context.Context, tx pgx.Tx, c admission.Campaign) error {
+	waiting := map[string]*ExamExplanation{}
+	for i := range x.Exams {
+		if x.Exams[i].Sentence.Code == "" {
+			waiting[x.Exams[i].Exam] = &x.Exams[i]
 		}
-		if r.reason == "" {
-			told.Sentence = Saying{"explain_next_run", problem.Facts{
-				"exam": exam.Code, "sitting": r.choice.Sitting.Reference, "place": r.choice.Sitting.Place(),
-				"starts_at": r.choice.Sitting.Begins(), "seat": r.choice.SeatLabel}}
-			told.Remedy = Saying{"explain_remedy_next_run", problem.Facts{"campaign": c.Slug}}
-			return false
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	exams, err := seating.Exams(ctx, tx, c, "")
+	if err != nil {
+		return err
+	}
+	return rehearse(ctx, tx, c, exams, "", func(r rehearsal) bool {
+		if told := waiting[r.exam.Code]; told != nil && r.applicant.CandidateID == x.Candidate.ID {
+			told.Sentence, told.Remedy = r.sayings(c)
+			delete(waiting, r.exam.Code)
 		}
-		told.Sentence = Saying{"refusal_" + string(r.reason), r.facts}
-		told.Remedy = Saying{"explain_remedy_" + string(r.reason), r.facts}
-		return false
+		return len(waiting) > 0
 	})
+}
+
+func (r rehearsal) sayings(c admission.Campaign) (sentence, remedy Saying) {
+	if r.reason != "" {
+		return Saying{"refusal_" + string(r.reason), r.facts}, Saying{"explain_remedy_" + string(r.reason), r.facts}
+	}
+	return Saying{"explain_next_run", problem.Facts{
+		"exam": r.exam.Code, "sitting": r.choice.Sitting.Reference, "place": r.choice.Sitting.Place(),
+		"starts_at": r.choice.Sitting.Begins(), "seat": r.choice.SeatLabel,
+	}}, Saying{"explain_remedy_next_run", problem.Facts{"campaign": c.Slug}}
 }

@@ -103,7 +103,7 @@ func (e *execution) finish(ctx context.Context, exams []seating.Exam) error {
 	var lists []run.Refusal
 	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
 		// Each list goes through everybody once; claims are looked up for the few who are left.
-		for _, read := range []func(context.Context, pgx.Tx, []int64) ([]run.Refusal, error){e.notCalled, e.seatedInDoubt, e.notReachable} {
+		for _, read := range []func(context.Context, pgx.Tx, []int64) ([]run.Refusal, error){e.notCalled, e.seatedInDoubt, e.unsuitableSeat, e.notReachable} {
 			list, err := read(ctx, tx, ids)
 			if err != nil {
 				return err
@@ -229,6 +229,24 @@ select c.id, c.reference, c.family_name, c.given_name,
   join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
  where (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.id and k.exam_id = any($3)
            and k.released_at is null limit 1) is not null
+ order by c.filed_at, c.id`, examIDs)
+}
+
+// unsuitableSeat lists who needs an accessible seat and sits on another: the sitting where their
+// turn fell had none left, or nobody said which of its seats are accessible.
+func (e *execution) unsuitableSeat(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
+	return e.list(ctx, tx, run.ListAttention, `
+with found as materialized (
+  select * from candidate where organisation_id = $1 and campaign_id = $2 and needs_accessible)
+select c.id, c.reference, c.family_name, c.given_name, 'no_accessible_seat' as reason,
+       jsonb_build_object('sitting', s.reference, 'place', r.name || ', ' || v.name, 'seat', coalesce(k.seat_label, '')) as facts
+  from found c
+ cross join lateral (select * from claim where organisation_id = $1 and candidate_id = c.id and exam_id = any($3) and released_at is null offset 0) k
+  join sitting s on (s.organisation_id, s.id) = ($1, k.sitting_id)
+  join room r on (r.organisation_id, r.id) = ($1, s.room_id)
+  join centre v on (v.organisation_id, v.id) = ($1, r.centre_id)
+ where not exists (select from seat p where (p.organisation_id, p.room_id, p.number) = ($1, s.room_id, k.seat_number) and p.accessible)
+   and not s.seats_at_door
  order by c.filed_at, c.id`, examIDs)
 }
 
