@@ -3,7 +3,6 @@ package convocation
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -281,8 +280,8 @@ func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, statemen
 	refusals := make([]run.Refusal, len(found))
 	for i, n := range found {
 		refusals[i] = run.Refusal{
-			// A person stands once in such a list, whatever the exam.
-			List: list, Item: "candidate " + strconv.FormatInt(n.ID, 10), CandidateID: n.ID, Reference: n.Reference,
+			// A person stands once in such a list for a reason, or once for each sitting that it names.
+			List: list, Item: fmt.Sprintf("candidate %d %s %v", n.ID, n.Reason, n.Facts["sitting"]), CandidateID: n.ID, Reference: n.Reference,
 			Name: applicant{FamilyName: n.FamilyName, GivenName: n.GivenName}.name(), Reason: n.Reason, Facts: n.Facts,
 		}
 	}

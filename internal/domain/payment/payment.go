@@ -4,6 +4,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -24,7 +25,7 @@ type Payment struct {
 	Method         string
 	ReceivedAt     time.Time
 	Receipt        string
-	IdempotencyKey string // a repeat with the same key is the same payment
+	IdempotencyKey string // of the request, when there is no receipt: a repeat with it is the same payment
 }
 
 // MostMinor bounds one payment: more is a typing mistake.
@@ -48,7 +49,8 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 	if p.AmountMinor <= 0 || p.AmountMinor > MostMinor {
 		return Standing{}, problem.Invalid("amount_impossible", nil)
 	}
-	if strings.TrimSpace(p.IdempotencyKey) == "" {
+	p.Receipt = strings.TrimSpace(p.Receipt)
+	if p.Receipt == "" && strings.TrimSpace(p.IdempotencyKey) == "" {
 		return Standing{}, problem.Invalid("payment_key_missing", nil)
 	}
 	var standing Standing
@@ -64,7 +66,7 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor)
 values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict (organisation_id, idempotency_key) do nothing`,
 			c.OrganisationID, c.ID, candidate.ID, p.AmountMinor, c.Currency, p.Method, instant(p.ReceivedAt), p.Receipt,
-			counterKey(c, p.IdempotencyKey), actor.Name)
+			p.key(c), actor.Name)
 		if err != nil {
 			return fmt.Errorf("record the payment: %w", err)
 		}
@@ -93,8 +95,13 @@ func instant(at time.Time) *time.Time {
 	return &at
 }
 
-func counterKey(c admission.Campaign, key string) string {
-	return fmt.Sprintf("counter %d %s", c.ID, key)
+// key is the identity of a payment at the counter: its receipt's, which a file would give it too,
+// else the key of the request.
+func (p Payment) key(c admission.Campaign) string {
+	if p.Receipt != "" {
+		return ReceiptKey(c, p.Receipt)
+	}
+	return fmt.Sprintf("counter %d %s", c.ID, p.IdempotencyKey)
 }
 
 // checkSame refuses a key that was used for another payment: nothing is recorded, and nobody may
@@ -102,12 +109,12 @@ func counterKey(c admission.Campaign, key string) string {
 func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) error {
 	var same bool
 	err := tx.QueryRow(ctx, `select candidate_id = $3 and amount_minor = $4 from payment
- where organisation_id = $1 and idempotency_key = $2`, c.OrganisationID, counterKey(c, p.IdempotencyKey), candidate.ID, p.AmountMinor).Scan(&same)
+ where organisation_id = $1 and idempotency_key = $2`, c.OrganisationID, p.key(c), candidate.ID, p.AmountMinor).Scan(&same)
 	if err != nil {
 		return fmt.Errorf("compare with the payment recorded before: %w", err)
 	}
 	if !same {
-		return problem.Refused("payment_key_used", problem.Facts{"key": p.IdempotencyKey})
+		return problem.Refused("payment_key_used", problem.Facts{"key": cmp.Or(p.Receipt, p.IdempotencyKey)})
 	}
 	return nil
 }

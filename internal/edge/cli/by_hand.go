@@ -188,12 +188,9 @@ func (c recordPayment) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	key := c.Receipt
-	if key == "" { // typed without a receipt, it is a payment of its own
-		key = rand.Text()
-	}
 	standing, err := payment.Record(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, payment.Payment{
-		AmountMinor: amount, Method: c.Method, Receipt: c.Receipt, IdempotencyKey: key})
+		AmountMinor: amount, Method: c.Method, Receipt: c.Receipt,
+		IdempotencyKey: rand.Text()}) // typed without a receipt, it is a payment of its own
 	if err != nil {
 		return err
 	}

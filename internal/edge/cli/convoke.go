@@ -84,9 +84,7 @@ func (c convokeCommand) try(s *session, target convocation.Target) error {
 	if len(rows) > 0 {
 		s.table([]string{"cli_candidate", "cli_name", "cli_sitting", "cli_room", "cli_starts_at", "cli_seat"}, rows)
 	}
-	if more := len(trial.Seated) - len(rows); more > 0 {
-		s.say("cli_more", map[string]any{"count": more})
-	}
+	s.sayMore(len(trial.Seated)-len(rows), 0)
 	s.printRefused("cli_list_refused", trial.Refused[:min(mostPrinted, len(trial.Refused))], len(trial.Refused), 0)
 	return nil
 }
@@ -122,10 +120,17 @@ func (s *session) printRefused(title string, refusals []run.Refusal, count int, 
 		rows[i] = table.Row{r.Reference, r.Name, s.voice.Say("refusal_"+r.Reason, r.Facts)}
 	}
 	s.table([]string{"cli_candidate", "cli_name", "cli_reason"}, rows)
-	if more := count - len(refusals); more > 0 && runID != 0 {
-		s.say("cli_more_rows", map[string]any{"count": more, "run": fmt.Sprint(runID)})
-	} else if more > 0 {
+	s.sayMore(count-len(refusals), runID)
+}
+
+// sayMore says how many rows were not printed, and how to get them; a trial keeps none.
+func (s *session) sayMore(more int, runID int64) {
+	switch {
+	case more <= 0:
+	case runID == 0:
 		s.say("cli_more", map[string]any{"count": more})
+	default:
+		s.say("cli_more_rows", map[string]any{"count": more, "run": fmt.Sprint(runID)})
 	}
 }
 

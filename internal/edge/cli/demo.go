@@ -55,7 +55,7 @@ func (d demoCommand) prepare(s *session) error {
 			return err
 		}
 		if report.State == run.StateDone {
-			fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_warm", nil))
+			fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_warm", map[string]any{"campaign": campaign.Slug}))
 			return s.showReport(runID)
 		}
 	} else if !problem.Has(err, "run_none") {

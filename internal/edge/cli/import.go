@@ -116,11 +116,12 @@ func (s *session) printImport(r intake.Result, dryRun bool) {
 	}
 	s.say("cli_imported", map[string]any{"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
 		"rejected": r.RejectedCount, "ignored": r.Ignored})
-	s.printRows("cli_rejected_rows", r.Rejected, r.RejectedCount, r.RunID)
-	s.printRows("cli_warnings", r.Warnings, r.WarningCount, r.RunID)
+	s.printRows("cli_rejected_rows", s.importedRows(r.Rejected), r.RejectedCount, r.RunID)
+	s.printRows("cli_warnings", s.importedRows(r.Warnings), r.WarningCount, r.RunID)
 }
 
-func (s *session) printRows(title string, rows []intake.Row, count int, runID int64) {
+// printRows prints a part of the rows of a file, and says how many more there are and where.
+func (s *session) printRows(title string, rows []importedRow, count int, runID int64) {
 	if count == 0 {
 		return
 	}
@@ -129,12 +130,10 @@ func (s *session) printRows(title string, rows []intake.Row, count int, runID in
 	shown := rows[:min(mostPrinted, len(rows))]
 	lines := make([]table.Row, len(shown))
 	for i, row := range shown {
-		lines[i] = table.Row{row.Line, row.Column, row.Value, s.voice.Say("refusal_"+row.Reason, row.Facts)}
+		lines[i] = table.Row{row.Line, row.Column, row.Value, row.Sentence}
 	}
 	s.table([]string{"cli_line", "cli_column", "cli_value", "cli_what_is_wanted"}, lines, 1)
-	if count > len(shown) {
-		s.say("cli_more_rows", map[string]any{"count": count - len(shown), "run": fmt.Sprint(runID)})
-	}
+	s.sayMore(count-len(shown), runID)
 }
 
 // bar is progress on a terminal; elsewhere it says nothing.

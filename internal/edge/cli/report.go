@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/sheet"
 	"usher/internal/domain/convocation"
@@ -25,12 +28,20 @@ func (r reportCommand) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	var found run.Run
+	err := run.See(s.ctx, s.db, s.actor, r.Run_, func(_ pgx.Tx, x run.Run) error { found = x; return nil })
+	if err != nil {
+		return err
+	}
 	if r.Output == "" {
-		return s.showReport(r.Run_)
+		if found.Task == convocation.Task {
+			return s.showReport(found.ID)
+		}
+		return s.showImport(found)
 	}
 	rows := 0
-	err := writeWhole(r.Output, func(w io.Writer) (err error) {
-		rows, err = s.exportReport(r.Run_, w, format)
+	err = writeWhole(r.Output, func(w io.Writer) (err error) {
+		rows, err = s.exportReport(found, w, format)
 		return err
 	})
 	if err != nil {
@@ -46,34 +57,82 @@ type rowWriter interface {
 	Rows() int
 }
 
-// exportReport writes every list of a run, a row a person or item.
-func (s *session) exportReport(runID int64, w io.Writer, format sheet.Format) (int, error) {
-	if _, err := convocation.ReadReport(s.ctx, s.db, s.actor, runID); err != nil {
-		return 0, err
+// exportReport writes every list of a run, a row a person or a row of a file.
+func (s *session) exportReport(found run.Run, w io.Writer, format sheet.Format) (int, error) {
+	lists, titles, cells := reportLists, []string{"cli_list", "cli_candidate", "cli_name", "cli_reason_code", "cli_reason"}, s.personCells
+	if found.Task != convocation.Task {
+		lists, titles, cells = importLists, []string{"cli_list", "cli_line", "cli_column", "cli_value", "cli_candidate", "cli_name",
+			"cli_reason_code", "cli_what_is_wanted"}, s.rowCells
 	}
-	var titles []string
-	for _, id := range []string{"cli_list", "cli_candidate", "cli_name", "cli_reason_code", "cli_reason"} {
-		titles = append(titles, s.voice.Say(id, nil))
+	for i, id := range titles {
+		titles[i] = s.voice.Say(id, nil)
 	}
 	var to rowWriter
 	var err error
 	if format == sheet.XLSX {
-		to, err = sheet.NewXLSXWriter(w, fmt.Sprint("run ", runID), titles)
+		to, err = sheet.NewXLSXWriter(w, fmt.Sprint("run ", found.ID), titles)
 	} else {
 		to, err = sheet.NewCSVWriter(w, ';', titles)
 	}
 	if err != nil {
 		return 0, err
 	}
-	for _, list := range reportLists {
-		title := s.voice.Say("cli_short_"+string(list), nil)
-		err := convocation.EachRefusal(s.ctx, s.db, s.actor, runID, list, func(r run.Refusal) error {
-			return to.Write(sheet.Text(title), sheet.Text(r.Reference), sheet.Text(r.Name), sheet.Text(r.Reason),
-				sheet.Text(s.voice.Say("refusal_"+r.Reason, r.Facts)))
+	for _, list := range lists {
+		title := sheet.Text(s.voice.Say("cli_short_"+string(list), nil))
+		err := run.EachRefusal(s.ctx, s.db, s.actor, found.ID, list, func(r run.Refusal) error {
+			return to.Write(append([]sheet.Value{title}, cells(r)...)...)
 		})
 		if err != nil {
 			return 0, err
 		}
 	}
 	return to.Rows(), to.Close()
+}
+
+func (s *session) personCells(r run.Refusal) []sheet.Value {
+	return []sheet.Value{sheet.Text(r.Reference), sheet.Text(r.Name), sheet.Text(r.Reason), sheet.Text(s.voice.Say("refusal_"+r.Reason, r.Facts))}
+}
+
+func (s *session) rowCells(r run.Refusal) []sheet.Value {
+	row := s.fileRow(r)
+	return []sheet.Value{sheet.Integer(int64(row.Line)), sheet.Text(row.Column), sheet.Text(row.Value), sheet.Text(r.Reference),
+		sheet.Text(r.Name), sheet.Text(r.Reason), sheet.Text(row.Sentence)}
+}
+
+// importLists are the lists of the report of an import.
+var importLists = []run.List{run.ListRejected, run.ListWarning}
+
+// fileRow is a refused row as it was kept: where it stands in the file is among its facts.
+func (s *session) fileRow(r run.Refusal) importedRow {
+	line, _ := r.Facts["line"].(float64)
+	column, _ := r.Facts["column"].(string)
+	value, _ := r.Facts["value"].(string)
+	return importedRow{Line: int(line), Column: column, Value: value, Reason: r.Reason, Sentence: s.voice.Say("refusal_"+r.Reason, r.Facts)}
+}
+
+// showImport prints the report of an import that was made before.
+func (s *session) showImport(found run.Run) error {
+	var counters map[string]int
+	if err := json.Unmarshal(found.Counters, &counters); err != nil {
+		return fmt.Errorf("read the counters of run %d: %w", found.ID, err)
+	}
+	rows := map[run.List][]importedRow{run.ListRejected: {}, run.ListWarning: {}}
+	for _, list := range importLists {
+		err := run.EachRefusal(s.ctx, s.db, s.actor, found.ID, list, func(r run.Refusal) error {
+			rows[list] = append(rows[list], s.fileRow(r))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.line.JSON {
+		return s.answer(map[string]any{"run": found.ID, "task": found.Task, "state": found.State, "counters": counters,
+			"rejected": rows[run.ListRejected], "warnings": rows[run.ListWarning]})
+	}
+	s.say("cli_imported", map[string]any{"read": counters["read"], "created": counters["created"], "updated": counters["updated"],
+		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": counters["ignored"]})
+	s.printRows("cli_rejected_rows", rows[run.ListRejected], len(rows[run.ListRejected]), found.ID)
+	s.printRows("cli_warnings", rows[run.ListWarning], len(rows[run.ListWarning]), found.ID)
+	return nil
 }

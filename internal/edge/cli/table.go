@@ -5,6 +5,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
+// widest is where the sentence in the last column of a table is broken.
+const widest = 90
+
 // table prints rows under headings that are sentence ids. Columns named in right are aligned right.
 func (s *session) table(headings []string, rows []table.Row, right ...int) {
 	w := table.NewWriter()
@@ -23,6 +26,7 @@ func (s *session) table(headings []string, rows []table.Row, right ...int) {
 	for _, n := range right {
 		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
+	configs = append(configs, table.ColumnConfig{Number: len(headings), WidthMax: widest, WidthMaxEnforcer: text.WrapSoft})
 	w.SetColumnConfigs(configs)
 	w.Render()
 }
