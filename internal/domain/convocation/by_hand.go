@@ -284,8 +284,12 @@ func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam s
 			if err := h.checkAccessible(ctx, who, seat); err != nil {
 				return err
 			}
-			claim, err := seating.Take(ctx, h.tx, h.c, seating.Taking{
-				Candidate: who.candidate, Sitting: seat.sitting, Seat: seat.claim.Label(), ReplacesID: who.claim.ID})
+			taking := seating.Taking{Candidate: who.candidate, Sitting: seat.sitting, ReplacesID: who.claim.ID}
+			if seat.claim.SeatNumber != nil {
+				// By its number: a label may come from the plan of a room where the sitting was before.
+				taking.Number = *seat.claim.SeatNumber
+			}
+			claim, err := seating.Take(ctx, h.tx, h.c, taking)
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ type Taking struct {
 	Candidate  admission.Candidate
 	Sitting    Sitting
 	Seat       string // label or number; empty: the lowest free seat
+	Number     int    // the seat by its identity, for who knows it; 0: by Seat
 	ReplacesID int64  // the claim that a move released; 0: none
 }
 
@@ -76,6 +77,9 @@ func chooseSeat(ctx context.Context, tx pgx.Tx, organisationID int64, t Taking) 
 	}
 	h := halls[0]
 	wanted := strings.TrimSpace(t.Seat)
+	if t.Number != 0 {
+		wanted = strconv.Itoa(t.Number)
+	}
 	if t.Sitting.SeatsAtDoor {
 		if wanted != "" {
 			return seat{}, problem.Refused("seats_at_door", problem.Facts{"sitting": t.Sitting.Reference})
@@ -86,7 +90,7 @@ func chooseSeat(ctx context.Context, tx pgx.Tx, organisationID int64, t Taking) 
 		return seat{}, nil
 	}
 	if wanted != "" {
-		return namedSeat(ctx, tx, organisationID, t.Sitting, wanted)
+		return namedSeat(ctx, tx, organisationID, t.Sitting, wanted, t.Number != 0)
 	}
 	if h.left == 0 {
 		return seat{}, problem.Refused("sitting_full", problem.Facts{"sitting": t.Sitting.Reference, "place": t.Sitting.Place()})
@@ -95,8 +99,9 @@ func chooseSeat(ctx context.Context, tx pgx.Tx, organisationID int64, t Taking) 
 	return given, nil
 }
 
-// namedSeat finds a seat of a room by its label or its number: 7, 007 and 0007 are one seat.
-func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, wanted string) (seat, error) {
+// namedSeat finds a seat of a room by its label or its number: 7, 007 and 0007 are one seat. With
+// byNumber no label is looked at, which may be a number as well, and another one.
+func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, wanted string, byNumber bool) (seat, error) {
 	plans, err := readPlans(ctx, tx, organisationID, []int64{s.RoomID})
 	if err != nil {
 		return seat{}, err
@@ -112,7 +117,7 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 	}
 	found := planSeat{}
 	for _, p := range plan {
-		if strings.EqualFold(p.Label, wanted) {
+		if !byNumber && strings.EqualFold(p.Label, wanted) {
 			found = p
 			break
 		}
