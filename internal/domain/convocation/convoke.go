@@ -86,7 +86,6 @@ type counters struct {
 	AlreadySeated int           `json:"already_seated"`
 	Refused       int           `json:"refused"`
 	ToldNow       int           `json:"told_now"`  // had no address when they were seated, and have one now
-	SeatedAt      map[int64]int `json:"seated_at"` // by sitting
 }
 
 // execution is one run under way.
@@ -117,7 +116,7 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 		return 0, err
 	}
 	e := &execution{db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options.withDefaults(),
-		counters: counters{Total: options.Total, SeatedAt: map[int64]int{}}}
+		counters: counters{Total: options.Total}}
 	e.options.at("started")
 	if err := e.work(ctx, exams); err != nil {
 		// The run is marked even when its context was cancelled: what it did stands, and it says so.
@@ -211,7 +210,10 @@ select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coa
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
-	applicants, err := pgx.CollectRows(rows, pgx.RowToStructByName[applicant])
+	var a applicant
+	applicants := make([]applicant, 0, limit)
+	_, err = pgx.ForEachRow(rows, []any{&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
+		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone}, func() error { applicants = append(applicants, a); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
@@ -340,7 +342,6 @@ func (e *execution) setAside(ctx context.Context, p *pass, at *fault) error {
 func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass, gained counters, done bool, err error) {
 	c := e.campaign
 	gained = e.counters
-	gained.SeatedAt = cloneCounts(e.counters.SeatedAt)
 	err = e.db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
 		if err := walkIndexes(ctx, tx); err != nil {
 			return err
@@ -386,14 +387,6 @@ func (e *execution) refusing(c counters) int64 {
 		return 0
 	}
 	return e.runID
-}
-
-func cloneCounts(counts map[int64]int) map[int64]int {
-	clone := make(map[int64]int, len(counts))
-	for id, count := range counts {
-		clone[id] = count
-	}
-	return clone
 }
 
 // lookAgain begins anew from the first filer when the campaign was revised since the last chunk.
@@ -442,9 +435,6 @@ func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counte
 	refusals := make([]run.Refusal, 0, len(outcome.Misses))
 	for _, miss := range outcome.Misses {
 		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(p.exam)))
-	}
-	for _, claim := range outcome.Claims {
-		gained.SeatedAt[claim.Sitting.ID]++
 	}
 	if err := run.Refuse(ctx, tx, c.OrganisationID, e.runID, refusals...); err != nil {
 		return err

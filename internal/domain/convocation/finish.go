@@ -176,12 +176,16 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 	if err != nil {
 		return nil, err
 	}
+	added, err := seating.SeatedBy(ctx, tx, e.campaign.OrganisationID, e.runID)
+	if err != nil {
+		return nil, err
+	}
 	fills := []Fill{}
 	for _, s := range all {
 		if wanted[s.ExamID] && (e.target.Sitting == "" || strings.EqualFold(s.Reference, e.target.Sitting)) {
 			fills = append(fills, Fill{
 				Sitting: s.Reference, Exam: s.Exam, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins(),
-				Seated: seated[s.ID], Added: e.counters.SeatedAt[s.ID], Capacity: usable[s.ID], PlacesFrom: s.PlacesFrom,
+				Seated: seated[s.ID], Added: added[s.ID], Capacity: usable[s.ID], PlacesFrom: s.PlacesFrom,
 			})
 		}
 	}

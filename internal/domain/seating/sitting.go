@@ -219,8 +219,17 @@ func Seated(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sit
 	for i, s := range sittings {
 		ids[i] = s.ID
 	}
-	rows, err := tx.Query(ctx, `select sitting_id, count(*) from claim
- where organisation_id = $1 and sitting_id = any($2) and released_at is null group by sitting_id`, organisationID, ids)
+	return countClaims(tx.Query(ctx, `select sitting_id, count(*)::int from claim
+ where organisation_id = $1 and sitting_id = any($2) and released_at is null group by sitting_id`, organisationID, ids))
+}
+
+// SeatedBy counts, by sitting, who was given a place by a run and holds it still.
+func SeatedBy(ctx context.Context, tx pgx.Tx, organisationID, runID int64) (map[int64]int, error) {
+	return countClaims(tx.Query(ctx, `select sitting_id, count(*)::int from claim
+ where organisation_id = $1 and run_id = $2 and released_at is null group by sitting_id`, organisationID, runID))
+}
+
+func countClaims(rows pgx.Rows, err error) (map[int64]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count who is seated: %w", err)
 	}
