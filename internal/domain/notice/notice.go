@@ -80,20 +80,21 @@ select $1, $2, w.candidate_id, w.kind, 'claim', w.claim_id, w.on_date, w.revisio
        with ordinality w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone, nth)
  order by w.nth`
 
-// Withdraw takes back what was not sent yet about claims that are no longer true, and tells which
-// claims nobody had been told of.
+// Withdraw takes back what was not sent yet about claims that are no longer true, and tells whose
+// holders were told nothing at all: a change that was not sent follows something that was.
 func Withdraw(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs ...int64) (untold map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 update notice set email_state = 'withdrawn', sms_state = 'withdrawn'
  where organisation_id = $1 and subject = 'claim' and subject_id = any($2)
    and email_state in ('waiting', 'pending', 'unreachable') and sms_state in ('waiting', 'pending', 'unreachable')
-returning subject_id`, organisationID, claimIDs)
+returning subject_id, kind = 'convocation'`, organisationID, claimIDs)
 	if err != nil {
 		return nil, fmt.Errorf("withdraw the notices: %w", err)
 	}
 	untold = map[int64]bool{}
 	var id int64
-	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { untold[id] = true; return nil }); err != nil {
+	var first bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &first}, func() error { untold[id] = first; return nil }); err != nil {
 		return nil, fmt.Errorf("withdraw the notices: %w", err)
 	}
 	return untold, nil
