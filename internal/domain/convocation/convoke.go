@@ -81,11 +81,11 @@ func (o Options) withDefaults() Options {
 
 // counters are what a run keeps of its progress, with every chunk.
 type counters struct {
-	Total         int           `json:"total"`
-	Seated        int           `json:"seated"`
-	AlreadySeated int           `json:"already_seated"`
-	Refused       int           `json:"refused"`
-	ToldNow       int           `json:"told_now"`  // had no address when they were seated, and have one now
+	Total         int `json:"total"`
+	Seated        int `json:"seated"`
+	AlreadySeated int `json:"already_seated"`
+	Refused       int `json:"refused"`
+	ToldNow       int `json:"told_now"` // had no address when they were seated, and have one now
 }
 
 // execution is one run under way.

@@ -1,6 +1,7 @@
 package convocation
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -308,12 +309,24 @@ func (s *school) refusals(r Report, list run.List) []run.Refusal {
 // owner runs statements as the owner of the database, who may do what the program may not.
 func (s *school) owner(statements ...string) {
 	s.t.Helper()
-	conn := testdb.Owner(s.t, s.url)
+	conn := s.ownerConn()
 	for _, statement := range statements {
 		if _, err := conn.Exec(s.t.Context(), statement); err != nil {
 			s.t.Fatalf("%s: %v", statement, err)
 		}
 	}
+}
+
+func (s *school) ownerConn() *pgx.Conn {
+	s.t.Helper()
+	return testdb.Owner(s.t, s.url)
+}
+
+// record takes money at the counter; every call is another payment.
+func (s *school) record(reference string, amount int64) error {
+	_, err := payment.Record(s.t.Context(), s.db, s.actor, s.campaign.Slug, reference,
+		payment.Payment{AmountMinor: amount, Method: "cash", IdempotencyKey: rand.Text()})
+	return err
 }
 
 // at opens the database with its clock set to an instant.

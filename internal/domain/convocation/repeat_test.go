@@ -1,0 +1,62 @@
+package convocation
+
+import (
+	"testing"
+
+	"usher/internal/domain/run"
+)
+
+// written are the rows that a run may add, with the transactions that wrote them.
+func (s *school) written() []string {
+	s.t.Helper()
+	return s.texts(`
+select line from (
+  select 'claim ' || id || ' ' || xmin from claim where organisation_id = $1 union all
+  select 'notice ' || id || ' ' || xmin from notice where organisation_id = $1 union all
+  select 'timeline ' || id || ' ' || xmin from timeline where organisation_id = $1 union all
+  select 'campaign ' || id || ' ' || xmin from campaign where organisation_id = $1) lines(line) order by line`, s.org.ID)
+}
+
+func TestConvoke_AgainChangesNothingAndSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "BIO", "MATH")
+	s.sit(hall{exam: "BIO", capacity: places(4)})
+	s.sit(hall{exam: "MATH", day: 1, capacity: places(9)})
+	both := []string{"BIO", "MATH"}
+	s.file(person{exams: both}, person{exams: both, silent: true}, person{exams: both}, person{exams: both}, person{exams: both})
+	first := s.convoke()
+	before := s.written()
+	for range 3 {
+		again := s.convoke()
+		if again.Seated != 0 || again.AlreadySeated != first.Seated || again.ToldNow != 0 {
+			t.Errorf("the repeat says seated %d, already %d, told %d", again.Seated, again.AlreadySeated, again.ToldNow)
+		}
+		s.equal("refused as before", s.list(again, run.ListRefused), s.list(first, run.ListRefused))
+		s.equal("not reachable as before", s.list(again, run.ListNotReachable), s.list(first, run.ListNotReachable))
+	}
+	s.equal("the rows and who wrote them", s.written(), before)
+}
+
+func TestConvoke_AgainPicksUpWhoPaidSinceAndTellsWhoHasAnAddressSince(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(9)})
+	s.file(person{silent: true}, person{pays: -1}, person{}, person{silent: true})
+	s.convoke()
+	s.must(s.record("C0002", fee))
+	s.owner(`update candidate set phone = '+22376000001' where reference = 'C0001'`)
+	report := s.convoke()
+	if report.Seated != 1 || report.AlreadySeated != 3 || report.ToldNow != 1 {
+		t.Errorf("seated %d, already %d, told %d; want 1, 3, 1", report.Seated, report.AlreadySeated, report.ToldNow)
+	}
+	want := []string{
+		"C0001 convocation 1 unreachable pending", "C0002 convocation 1 pending unreachable",
+		"C0003 convocation 1 pending unreachable", "C0004 convocation 1 unreachable unreachable",
+	}
+	s.equal("notices", s.notices(), want)
+	before := s.written()
+	if again := s.convoke(); again.ToldNow != 0 {
+		t.Errorf("told %d twice", again.ToldNow)
+	}
+	s.equal("the rows and who wrote them", s.written(), before)
+}
