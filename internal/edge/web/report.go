@@ -99,7 +99,7 @@ func (s *site) report(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	page := s.reportPage(chrome(w, r), report)
+	page := reportPageOf(chrome(w, r), report)
 	if page.Refresh > 0 {
 		page.StillURL = with(r.URL, "refresh", "off")
 		if r.URL.Query().Get("refresh") == "off" {
@@ -121,12 +121,12 @@ func (s *site) report(w http.ResponseWriter, r *http.Request) {
 	show(w, r, http.StatusOK, showReport(page))
 }
 
-func (s *site) reportPage(c Chrome, report convocation.Report) reportPage {
+func reportPageOf(c Chrome, report convocation.Report) reportPage {
 	page := reportPage{Chrome: c, Report: report}
 	page.Title = report.CampaignName
 	page.Headline = headline(c.Voice, report)
 	page.State = stateMark{report.State, c.Say("state_"+string(report.State), nil)}
-	page.Repeat = s.convoke(report.Target)
+	page.Repeat = convokeCommand(report.Target)
 	page.Started = c.Voice.Instant(i18n.Instant{At: report.StartedAt, Zone: report.Zone})
 	page.Took = took(c.Voice, report.Duration)
 	switch report.State {

@@ -63,7 +63,7 @@ func (s *site) runs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Request, found []run.Run) {
-	page := runsPage{Chrome: chrome(w, r), Command: "usher convoke"}
+	page := runsPage{Chrome: chrome(w, r), Command: "usher convoke --campaign …"}
 	page.Title = page.Say("runs_title", nil)
 	if len(found) > runsShown {
 		found, page.More = found[:runsShown], page.Say("runs_more", map[string]any{"count": runsShown})

@@ -31,23 +31,17 @@ const (
 type Options struct {
 	// AllowedHosts are names under which the pages may be asked for, besides the loopback names and addresses.
 	AllowedHosts []string
-	// Convoke writes the command that convokes a target, as the pages show it to be typed; nil: that of `usher convoke`.
-	Convoke func(convocation.Target) string
 }
 
 // site is what all pages share.
 type site struct {
-	db      *pg.DB
-	actor   timeline.Actor
-	convoke func(convocation.Target) string
+	db    *pg.DB
+	actor timeline.Actor
 }
 
 // Handler answers every address of the program, for one actor: who may reach the listener is decided by the caller.
 func Handler(db *pg.DB, actor timeline.Actor, options Options) http.Handler {
-	s := &site{db: db, actor: actor, convoke: options.Convoke}
-	if s.convoke == nil {
-		s.convoke = convokeCommand
-	}
+	s := &site{db: db, actor: actor}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.home)
 	mux.HandleFunc("GET /runs", s.runs)
@@ -59,7 +53,8 @@ func Handler(db *pg.DB, actor timeline.Actor, options Options) http.Handler {
 
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(refuseCrossOrigin))
-	return headers(recovered(onlyHosts(options.AllowedHosts, onlyReading(crossOrigin.Handler(http.MaxBytesHandler(mux, mostBodyBytes))))))
+	// The bound comes first: it hands on a copy of the request, and the route must reach whoever logs a panic.
+	return http.MaxBytesHandler(headers(recovered(onlyHosts(options.AllowedHosts, onlyReading(crossOrigin.Handler(mux))))), mostBodyBytes)
 }
 
 // Server serves the handler within bounds that a slow or endless client cannot pass.
@@ -71,9 +66,9 @@ func Server(addr string, handler http.Handler) *http.Server {
 	}
 }
 
-// convokeCommand is typed in a shell: exams' codes and sittings' references may hold anything.
+// convokeCommand is what to type in a shell to convoke the target; codes of exams may hold anything.
 func convokeCommand(target convocation.Target) string {
-	command := "usher convoke " + shellWord(target.Campaign)
+	command := "usher convoke --campaign " + shellWord(target.Campaign)
 	if target.Exam != "" {
 		command += " --exam " + shellWord(target.Exam)
 	}
