@@ -10,6 +10,7 @@ package convocation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -481,15 +482,52 @@ func sittingFacts(s *seating.Sitting) SittingFacts {
 
 func recordSeated(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, runID int64, claims []seating.Claim, of map[int64]applicant) error {
 	entries := make([]timeline.Entry, len(claims))
+	shared := map[int64]sharedFacts{}
 	for i, claim := range claims {
+		common, known := shared[claim.Sitting.ID]
+		if !known {
+			var err error
+			if common, err = shareFacts(claim.Sitting); err != nil {
+				return err
+			}
+			shared[claim.Sitting.ID] = common
+		}
+		facts, err := common.of(of[claim.CandidateID].name(), claim.SeatLabel)
+		if err != nil {
+			return err
+		}
 		entries[i] = timeline.Entry{
 			Kind: KindSeated,
 			Subject: timeline.Subject{CampaignID: c.ID, CandidateID: claim.CandidateID, SittingID: claim.Sitting.ID,
 				ClaimID: claim.ID, RunID: runID},
-			Facts: seatFacts(of[claim.CandidateID].name(), claim.Sitting, claim.SeatLabel),
+			Facts: facts,
 		}
 	}
 	return timeline.Record(ctx, tx, c.OrganisationID, actor, entries...)
+}
+
+// sharedFacts is the end of the JSON of SeatFacts that everybody at a sitting shares: written once
+// for a sitting, because a run writes thousands of them.
+type sharedFacts []byte
+
+func shareFacts(s *seating.Sitting) (sharedFacts, error) {
+	text, err := json.Marshal(sittingFacts(s))
+	if err != nil {
+		return nil, fmt.Errorf("write the facts of sitting %s: %w", s.Reference, err)
+	}
+	return text[1:], nil // without its opening brace
+}
+
+func (f sharedFacts) of(candidate, seat string) (json.RawMessage, error) {
+	own, err := json.Marshal(struct {
+		Candidate string `json:"candidate"`
+		Seat      string `json:"seat"`
+	}{candidate, seat})
+	if err != nil {
+		return nil, fmt.Errorf("write the facts of a seat: %w", err)
+	}
+	own[len(own)-1] = ',' // in the place of its closing brace
+	return append(own, f...), nil
 }
 
 func writeNotices(ctx context.Context, tx pgx.Tx, c admission.Campaign, claims []seating.Claim, of map[int64]applicant) error {

@@ -52,7 +52,7 @@ func Record(ctx context.Context, tx pgx.Tx, organisationID int64, actor Actor, e
 	campaigns, candidates, sittings := make([]int64, n), make([]int64, n), make([]int64, n)
 	claims, runs := make([]int64, n), make([]int64, n)
 	for i, entry := range entries {
-		text, err := json.Marshal(entry.Facts)
+		text, err := write(entry.Facts)
 		if err != nil {
 			return fmt.Errorf("write the facts of %s: %w", entry.Kind, err)
 		}
@@ -72,4 +72,12 @@ select $1, $2, e.kind, nullif(e.campaign_id, 0), nullif(e.candidate_id, 0), null
 		return fmt.Errorf("record the timeline: %w", err)
 	}
 	return nil
+}
+
+// write makes JSON of facts, unless they are JSON already: the column refuses what is none.
+func write(facts any) ([]byte, error) {
+	if text, ok := facts.(json.RawMessage); ok {
+		return text, nil
+	}
+	return json.Marshal(facts)
 }
