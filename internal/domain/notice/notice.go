@@ -108,13 +108,18 @@ func Retry(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, wai
 		ready = "waiting"
 	}
 	err = tx.QueryRow(ctx, `
-with retried as (
-  update notice n
-     set email_state = case when c.email <> '' then $3 else n.email_state end,
-         sms_state = case when c.phone <> '' then $3 else n.sms_state end
-    from candidate c
+with reachable as materialized (
+  select n.id, c.email, c.phone
+    from notice n
+   cross join lateral (select email, phone from candidate where organisation_id = $1 and id = n.candidate_id offset 0) c
    where n.organisation_id = $1 and n.campaign_id = $2 and n.email_state = 'unreachable' and n.sms_state = 'unreachable'
-     and (c.organisation_id, c.id) = (n.organisation_id, n.candidate_id) and (c.email <> '' or c.phone <> '')
+     and (c.email <> '' or c.phone <> '')),
+retried as (
+  update notice n
+     set email_state = case when r.email <> '' then $3 else n.email_state end,
+         sms_state = case when r.phone <> '' then $3 else n.sms_state end
+    from reachable r
+   where n.organisation_id = $1 and n.id = r.id
   returning n.candidate_id)
 select count(distinct candidate_id) from retried`, organisationID, campaignID, ready).Scan(&people)
 	if err != nil {
