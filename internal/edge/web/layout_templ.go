@@ -416,7 +416,7 @@ func sign(kind string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case "not_reachable":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<path d=\"M2.5 4h11v8h-11zM2.5 4.5L8 8.5l5.5-4\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<path d=\"M4 4l8 8M14 8a6 6 0 1 1-12 0a6 6 0 1 1 12 0z\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

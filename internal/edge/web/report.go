@@ -57,6 +57,8 @@ type card struct {
 	Count int
 	Note  string
 	URL   string
+	// Unknown: the run did not get as far as to know it, and 0 would be read as nobody.
+	Unknown bool
 }
 
 // listPart is the beginning of one list.
@@ -177,6 +179,10 @@ func cards(c Chrome, report convocation.Report) []card {
 			Kind: string(list), Label: c.Say("list_"+string(list), nil), Count: report.Count(list),
 			Note: c.Say("card_"+string(list)+"_note", nil), URL: "#" + string(list),
 		})
+	}
+	for i := range all {
+		counted := all[i].Kind == "seated" || all[i].Kind == string(run.ListRefused)
+		all[i].Unknown = report.State != run.StateDone && all[i].Count == 0 && !counted
 	}
 	return all
 }

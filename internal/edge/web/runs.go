@@ -16,9 +16,10 @@ const runsShown = 20
 // runsPage lists the latest runs.
 type runsPage struct {
 	Chrome
-	Runs    []runLine
-	More    string // that there are older ones; empty: there are none
-	Command string // what to type when there is no run
+	Runs     []runLine
+	More     string   // that there are older ones; empty: there are none
+	Start    string   // how to begin when there is no run
+	Commands []string // what to type then
 }
 
 // runLine is one run at a glance.
@@ -63,8 +64,14 @@ func (s *site) runs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Request, found []run.Run) {
-	page := runsPage{Chrome: chrome(w, r), Command: "usher convoke --campaign …"}
+	page := runsPage{Chrome: chrome(w, r)}
 	page.Title = page.Say("runs_title", nil)
+	if len(found) == 0 {
+		if err := s.beginning(ctx, &page); err != nil {
+			fail(w, r, err)
+			return
+		}
+	}
 	if len(found) > runsShown {
 		found, page.More = found[:runsShown], page.Say("runs_more", map[string]any{"count": runsShown})
 	}
@@ -77,6 +84,23 @@ func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		page.Runs = append(page.Runs, line)
 	}
 	show(w, r, http.StatusOK, showRuns(page))
+}
+
+// beginning tells how to start the first run: a command for each campaign, or how to add one.
+func (s *site) beginning(ctx context.Context, page *runsPage) error {
+	campaigns, err := convocation.Overviews(ctx, s.db, s.actor)
+	if err != nil {
+		return err
+	}
+	if len(campaigns) == 0 {
+		page.Start, page.Commands = page.Say("runs_no_campaign", nil), []string{"usher demo", "usher campaign add --help"}
+		return nil
+	}
+	page.Start = page.Say("runs_none", nil)
+	for _, campaign := range campaigns[:min(len(campaigns), runsShown)] {
+		page.Commands = append(page.Commands, convokeCommand(convocation.Target{Campaign: campaign.Slug}))
+	}
+	return nil
 }
 
 func (s *site) runLine(ctx context.Context, v i18n.Voice, of run.Run) (runLine, error) {

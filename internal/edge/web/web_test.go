@@ -165,13 +165,14 @@ func in(language string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Accept-Language", language) }
 }
 
-func (a answer) wants(t *testing.T, texts ...string) {
+func (a answer) wants(t *testing.T, texts ...string) answer {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(a.text, text) {
 			t.Errorf("the page lacks %q:\n%s", text, a.text)
 		}
 	}
+	return a
 }
 
 func (a answer) lacks(t *testing.T, texts ...string) {
@@ -224,7 +225,7 @@ func TestReport_TellsWhatTheRunDid(t *testing.T) {
 	page.wants(t, "Concours d&#39;entrée 2026", "administrator (", "(Africa/Bamako)", "of 12,500 eligible",
 		"KƆNƐ Ŋaɲa 0001", "KƆNƐ Ŋaɲa 0020", "Show all 25", "/runs/1/lists/refused?reason=no_sitting_at_centre",
 		"Has paid XOF\u00a010,000, but the status “Déposé” does not open payment.",
-		"120 of 150", "200 of 200, full", "sittings, in the time of Africa/Bamako", "2 people who were seated before")
+		"120 of 150", "200 of 200, full", "Times of Africa/Bamako", "2 people who were seated before")
 	page.lacks(t, "KƆNƐ Ŋaɲa 0021", "<no value>", "refusal_", "reason_room", "list_", `http-equiv="refresh"`)
 }
 
@@ -276,7 +277,7 @@ func TestReport_OfLongNamesIsEscapedAndWhole(t *testing.T) {
 
 func TestHome(t *testing.T) {
 	b := setup(t)
-	b.page("/", in("en")).wants(t, "Nobody was convoked yet", "usher convoke")
+	b.page("/", in("en")).wants(t, "Nobody was convoked yet", "usher convoke --campaign enib")
 	first := b.done(3)
 	if only := b.ask("/"); only.StatusCode != http.StatusFound || only.Header.Get("Location") != fmt.Sprintf("/runs/%d", first) {
 		t.Errorf("with one run: %d to %q, want its report", only.StatusCode, only.Header.Get("Location"))
@@ -348,7 +349,42 @@ func TestOtherOrganisationsRun_AnswersLikeOneThatDoesNotExist(t *testing.T) {
 			t.Errorf("%s tells that it exists:\n%s", path, theirs.text)
 		}
 	}
-	b.page("/", in("en")).wants(t, "Nobody was convoked yet")
+	b.page("/", in("en")).wants(t, "Nobody was convoked yet", "usher convoke --campaign other").lacks(t, "enib")
+}
+
+func TestHome_WithoutACampaign(t *testing.T) {
+	t.Parallel()
+	b := &bundle{T: t, handler: web.Handler(testdb.New(t), account.Administrator(), web.Options{})}
+	b.page("/", in("en")).wants(t, "There is no campaign yet", "usher demo")
+}
+
+// rawID is a sentence that was not found: its id is shown in its place.
+var rawID = regexp.MustCompile(`(?m)(?:>|^)\s*(?:list|card|about|nobody|state|stopped|headline|column|reason|refusal|table|fact|page|sittings|bound|taken|legend|runs)_[a-z_]+`)
+
+func TestPages_SayEverythingInEveryLanguage(t *testing.T) {
+	b := setup(t)
+	id := b.done(3)
+	for _, list := range []run.List{run.ListRefused, run.ListNotCalled, run.ListNotReachable, run.ListAttention} {
+		for _, reason := range []string{
+			"no_sitting", "no_sitting_at_centre", "room_full", "centre_full", "exam_full", "clash", "seat_taken", "changing", "fault",
+			"status_closed", "not_registered", "no_address", "seated_unpaid", "seated_status_closed", "no_accessible_seat",
+		} {
+			b.refuse(id, run.Refusal{List: list, Reference: reason, Name: "Diarra", Reason: reason})
+		}
+	}
+	going, dead, failed := b.start(convocation.Target{}), b.start(convocation.Target{}), b.start(convocation.Target{})
+	_, err := testdb.Owner(t, b.url).Exec(t.Context(), `update run set lease_until = clock() - interval '1 minute' where id = $1`, dead)
+	b.must(err)
+	b.must(run.Fail(t.Context(), b.db, b.org.ID, failed, outcome{}, io.ErrUnexpectedEOF))
+	for _, language := range i18n.Languages {
+		for _, path := range []string{"/", fmt.Sprintf("/runs/%d", id), fmt.Sprintf("/runs/%d", going), fmt.Sprintf("/runs/%d", dead),
+			fmt.Sprintf("/runs/%d", failed), fmt.Sprintf("/runs/%d/lists/attention", id)} {
+			page := b.page(path, in(language))
+			if found := rawID.FindString(page.text); found != "" || strings.Contains(page.text, "no value") {
+				t.Errorf("%s in %s shows %q:\n%s", path, language, found, page.text)
+			}
+		}
+	}
 }
 
 func TestWrongAddresses_AnswerInWords(t *testing.T) {
