@@ -22,11 +22,17 @@ var statuses = map[problem.Kind]int{
 	problem.KindUnavailable: http.StatusServiceUnavailable,
 }
 
+// page is the data of one page, which knows its template.
+type page interface{ component() templ.Component }
+
 // show writes a page whole: one that fails half way would look like a short page.
-func show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
+func show(w http.ResponseWriter, r *http.Request, status int, p page) {
 	var whole bytes.Buffer
-	if err := page.Render(r.Context(), &whole); err != nil {
-		answerIncident(w, r, err)
+	if err := p.component().Render(r.Context(), &whole); err != nil {
+		// Not even the page of an incident may be possible: what is left is its name, in plain text.
+		incident := newIncident()
+		logIncident(r, incident, "a page could not be made", err)
+		http.Error(w, incident, http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
@@ -59,7 +65,7 @@ func answerProblem(w http.ResponseWriter, r *http.Request, status int, p *proble
 		page.Title = page.Say("not_found_title", nil)
 	}
 	page.Sentence = page.Voice.Sentence(p)
-	show(w, r, status, showProblem(page))
+	show(w, r, status, page)
 }
 
 // answerIncident says that something went wrong, and under which name it is in the log.
@@ -69,17 +75,7 @@ func answerIncident(w http.ResponseWriter, r *http.Request, err error) {
 	page := problemPage{Chrome: chrome(w, r), Status: http.StatusInternalServerError, Incident: incident}
 	page.Title = page.Say("incident_title", nil)
 	page.Sentence = page.Voice.Sentence(err)
-	var whole bytes.Buffer
-	if err := showProblem(page).Render(r.Context(), &whole); err != nil {
-		whole.Reset()
-		whole.WriteString(incident)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusInternalServerError)
-	if _, err := w.Write(whole.Bytes()); err != nil {
-		logGone(r, err)
-	}
+	show(w, r, http.StatusInternalServerError, page)
 }
 
 // incidentLetters is enough to find one line in a log, and short enough to be read out on a telephone.

@@ -81,13 +81,13 @@ func (s *site) showList(w http.ResponseWriter, r *http.Request, id int64, list r
 	}
 	page.People = people(page.Voice, refusals)
 	page.Last = page.First - 1 + len(refusals)
-	show(w, r, http.StatusOK, showList(page))
+	show(w, r, http.StatusOK, page)
 }
 
 func listPageOf(c Chrome, r *http.Request, report convocation.Report, list run.List) (listPage, error) {
 	page := listPage{Chrome: c, Report: report, List: list, Reason: r.URL.Query().Get("reason"), Total: report.Count(list)}
 	page.Title = c.Say("list_"+string(list), nil)
-	page.About, page.Empty = c.Say("about_"+string(list), nil), c.Say("nobody_"+string(list), nil)
+	page.About, page.Empty = c.Say("about_"+string(list), nil), nobody(c, report, list)
 	page.AllURL = listURL(report.Run, list)
 	page.CSV = page.AllURL + ".csv"
 	page.Reasons = reasonsOf(c, report, list, page.Reason)

@@ -17,7 +17,7 @@ type problemPage struct {
 	Incident string // under which the log has more; empty: nothing went wrong
 }
 
-func showProblem(p problemPage) templ.Component {
+func (p problemPage) component() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

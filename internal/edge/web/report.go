@@ -120,7 +120,7 @@ func (s *site) report(w http.ResponseWriter, r *http.Request) {
 		}
 		part.People = people(page.Voice, refusals)
 	}
-	show(w, r, http.StatusOK, showReport(page))
+	show(w, r, http.StatusOK, page)
 }
 
 func reportPageOf(c Chrome, report convocation.Report) reportPage {
@@ -190,16 +190,23 @@ func cards(c Chrome, report convocation.Report) []card {
 func listPartOf(c Chrome, report convocation.Report, list run.List) listPart {
 	part := listPart{
 		List: list, Title: c.Say("list_"+string(list), nil), About: c.Say("about_"+string(list), nil),
-		Empty: c.Say("nobody_"+string(list), nil), Count: report.Count(list), URL: listURL(report.Run, list),
-	}
-	if report.State == run.StateRunning {
-		part.Empty = c.Say("nobody_yet", nil)
-	} else if report.State != run.StateDone {
-		part.Empty = c.Say("nobody_unfinished", nil)
+		Empty: nobody(c, report, list), Count: report.Count(list), URL: listURL(report.Run, list),
 	}
 	part.CSV = part.URL + ".csv"
 	part.Reasons = reasonsOf(c, report, list, "")
 	return part
+}
+
+// nobody says what an empty list means: only a run that is done knows that it is empty.
+func nobody(c Chrome, report convocation.Report, list run.List) string {
+	switch report.State {
+	case run.StateDone:
+		return c.Say("nobody_"+string(list), nil)
+	case run.StateRunning:
+		return c.Say("nobody_yet", nil)
+	case run.StateFailed, run.StateInterrupted:
+	}
+	return c.Say("nobody_unfinished", nil)
 }
 
 // reasonsOf counts a list by reason, each with the link to its people.

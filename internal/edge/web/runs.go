@@ -83,7 +83,7 @@ func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		}
 		page.Runs = append(page.Runs, line)
 	}
-	show(w, r, http.StatusOK, showRuns(page))
+	show(w, r, http.StatusOK, page)
 }
 
 // beginning tells how to start the first run: a command for each campaign, or how to add one.

@@ -108,8 +108,10 @@ func (b *bundle) done(refused int) int64 {
 	id := b.start(convocation.Target{})
 	refusals := make([]run.Refusal, 0, refused)
 	for i := range refused {
-		r := run.Refusal{List: run.ListRefused, Reference: fmt.Sprintf("R%04d", i+1), Name: fmt.Sprintf("KƆNƐ Ŋaɲa %04d", i+1),
-			Reason: "room_full", Facts: problem.Facts{"exam": "ENG", "centre": "Lycée Badalabougou", "rank": 201 + i, "places": 200}}
+		r := run.Refusal{
+			List: run.ListRefused, Reference: fmt.Sprintf("R%04d", i+1), Name: fmt.Sprintf("KƆNƐ Ŋaɲa %04d", i+1),
+			Reason: "room_full", Facts: problem.Facts{"exam": "ENG", "centre": "Lycée Badalabougou", "rank": 201 + i, "places": 200},
+		}
 		if i%3 == 2 {
 			r.Reason, r.Facts = "no_sitting_at_centre", problem.Facts{"exam": "ENG"}
 		}
@@ -219,8 +221,10 @@ func TestLanguage_ChosenByALinkIsKept(t *testing.T) {
 func TestReport_TellsWhatTheRunDid(t *testing.T) {
 	b := setup(t)
 	id := b.done(25)
-	b.refuse(id, run.Refusal{List: run.ListNotCalled, Reference: "N1", Name: "Touré Awa", Reason: "status_closed",
-		Facts: problem.Facts{"status": "Déposé", "paid": i18n.Money{Minor: 10_000, Currency: "XOF"}}})
+	b.refuse(id, run.Refusal{
+		List: run.ListNotCalled, Reference: "N1", Name: "Touré Awa", Reason: "status_closed",
+		Facts: problem.Facts{"status": "Déposé", "paid": i18n.Money{Minor: 10_000, Currency: "XOF"}},
+	})
 	page := b.page(fmt.Sprintf("/runs/%d", id), in("en"))
 	page.wants(t, "Concours d&#39;entrée 2026", "administrator (", "(Africa/Bamako)", "of 12,500 eligible",
 		"KƆNƐ Ŋaɲa 0001", "KƆNƐ Ŋaɲa 0020", "Show all 25", "/runs/1/lists/refused?reason=no_sitting_at_centre",
@@ -309,6 +313,7 @@ func TestList_IsPagedAndFiltered(t *testing.T) {
 func TestList_Empty(t *testing.T) {
 	b := setup(t)
 	b.page(fmt.Sprintf("/runs/%d/lists/attention", b.done(1)), in("en")).wants(t, "There is nothing to decide.")
+	b.page(fmt.Sprintf("/runs/%d/lists/attention", b.start(convocation.Target{})), in("en")).wants(t, "Nobody so far.")
 }
 
 func TestDownload_HasEveryRowAndSaysHowMany(t *testing.T) {
@@ -377,8 +382,10 @@ func TestPages_SayEverythingInEveryLanguage(t *testing.T) {
 	b.must(err)
 	b.must(run.Fail(t.Context(), b.db, b.org.ID, failed, outcome{}, io.ErrUnexpectedEOF))
 	for _, language := range i18n.Languages {
-		for _, path := range []string{"/", fmt.Sprintf("/runs/%d", id), fmt.Sprintf("/runs/%d", going), fmt.Sprintf("/runs/%d", dead),
-			fmt.Sprintf("/runs/%d", failed), fmt.Sprintf("/runs/%d/lists/attention", id)} {
+		for _, path := range []string{
+			"/", fmt.Sprintf("/runs/%d", id), fmt.Sprintf("/runs/%d", going), fmt.Sprintf("/runs/%d", dead),
+			fmt.Sprintf("/runs/%d", failed), fmt.Sprintf("/runs/%d/lists/attention", id),
+		} {
 			page := b.page(path, in(language))
 			if found := rawID.FindString(page.text); found != "" || strings.Contains(page.text, "no value") {
 				t.Errorf("%s in %s shows %q:\n%s", path, language, found, page.text)
@@ -451,8 +458,10 @@ func TestMethods_OnlyReading(t *testing.T) {
 func (b *bundle) everyAddress() []string {
 	id := b.done(120)
 	running := b.start(convocation.Target{})
-	return []string{"/", "/runs", fmt.Sprintf("/runs/%d", id), fmt.Sprintf("/runs/%d", running), fmt.Sprintf("/runs/%d/lists/refused", id),
-		fmt.Sprintf("/runs/%d/lists/refused.csv", id), "/runs/0", "/nothing", "/healthz", "/assets/usher.css"}
+	return []string{
+		"/", "/runs", fmt.Sprintf("/runs/%d", id), fmt.Sprintf("/runs/%d", running), fmt.Sprintf("/runs/%d/lists/refused", id),
+		fmt.Sprintf("/runs/%d/lists/refused.csv", id), "/runs/0", "/nothing", "/healthz", "/assets/usher.css",
+	}
 }
 
 func TestHeaders_StandOnEveryAnswer(t *testing.T) {
