@@ -329,13 +329,6 @@ func (s *school) record(reference string, amount int64) error {
 	return err
 }
 
-// at opens the database with its clock set to an instant.
-func (s *school) at(instant time.Time) *pg.DB {
-	s.t.Helper()
-	s.owner(`do $$ begin execute format('alter database %I set app.clock = ''` + instant.UTC().Format(time.RFC3339) + `''', current_database()); end $$`)
-	return s.open()
-}
-
 // open opens another pool on the database, as another node would.
 func (s *school) open() *pg.DB {
 	s.t.Helper()
@@ -375,5 +368,3 @@ func numbered(reference string) int {
 	}
 	return n
 }
-
-func TestMain(m *testing.M) { testdb.Main(m) }
