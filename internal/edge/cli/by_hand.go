@@ -159,8 +159,8 @@ func (c candidateWaive) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_waived", map[string]any{"candidate": candidate.Name()})
-	return nil
+	return s.done("cli_waived", map[string]any{"candidate": candidate.Name()},
+		map[string]any{"candidate": candidate.Reference, "name": candidate.Name(), "waived": true})
 }
 
 type paymentCommand struct {
@@ -380,8 +380,8 @@ func (c sittingCapacity) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_capacity_set", map[string]any{"sitting": sitting.Reference, "places": sitting.Places})
-	return nil
+	return s.done("cli_capacity_set", map[string]any{"sitting": sitting.Reference, "places": sitting.Places},
+		map[string]any{"sitting": sitting.Reference, "places": sitting.Places, "places_from": sitting.PlacesFrom})
 }
 
 func capacityOf(text string) (*int, error) {
@@ -422,6 +422,5 @@ func (v venueCapacity) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_venue_set", map[string]any{"count": changed})
-	return nil
+	return s.done("cli_venue_set", map[string]any{"count": changed}, map[string]any{"centre": v.Centre, "room": v.Room, "sittings_changed": changed})
 }

@@ -185,8 +185,7 @@ func (a addStatus) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_status_added", map[string]any{"status": a.Code})
-	return nil
+	return s.done("cli_status_added", map[string]any{"status": a.Code}, map[string]any{"status": a.Code, "added": true})
 }
 
 type editStatus struct {
@@ -211,8 +210,8 @@ func (e editStatus) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_status_edited", map[string]any{"status": after.Label})
-	return nil
+	return s.done("cli_status_edited", map[string]any{"status": after.Label}, map[string]any{"code": after.Code, "label": after.Label,
+		"advice": after.Advice, "opens_payment": after.OpensPayment})
 }
 
 func set[T any](to *T, from *T) {

@@ -12,17 +12,16 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"github.com/lmittmann/tint"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/pg/cluster"
 	"usher/internal/base/problem"
-	"usher/internal/base/sheet"
 	"usher/internal/domain/account"
 	"usher/internal/domain/schema"
 	"usher/internal/domain/timeline"
@@ -43,6 +42,7 @@ type commandLine struct {
 	Database string           `help:"URL of the PostgreSQL server (15 to 18); without it the program uses a private one in --dir." env:"USHER_DATABASE_URL" placeholder:"URL"`
 	Dir      string           `help:"Directory of the private PostgreSQL." env:"USHER_DIR" placeholder:"DIR"`
 	Lang     string           `help:"Language of the answers: en, fr or es; else that of the terminal." placeholder:"LANG"`
+	Log      string           `help:"File for what went wrong inside the program; a server writes it to stderr." env:"USHER_LOG" placeholder:"FILE"`
 	JSON     bool             `name:"json" help:"Answer as JSON."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
@@ -76,42 +76,109 @@ type session struct {
 	line   *commandLine
 	voice  i18n.Voice
 	actor  timeline.Actor
-	stdout io.Writer
+	stdout *printer
 	stderr io.Writer
 	db     *pg.DB
 	url    string // of the database's owner, when the private server is used or one was given
 	ended  []func() error
+	log    *faultLog
 }
+
+// programName is how the program is called in its own sentences.
+const programName = "usher"
 
 // Main runs one command and returns its exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	cluster.RunKeeperIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	slog.SetDefault(slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: slog.LevelWarn, NoColor: !isTerminal(stderr)})))
-	s := &session{ctx: ctx, line: &commandLine{}, actor: account.Administrator(), stdout: stdout, stderr: stderr}
+	context.AfterFunc(ctx, stop) // who interrupts twice is not made to wait
+	s := &session{ctx: ctx, line: &commandLine{}, actor: account.Administrator(), stdout: &printer{to: stdout}, stderr: stderr}
 	s.voice = speak(langOf(args))
-	exit := -1
-	parser, err := kong.New(s.line, kong.Name("usher"), kong.Description("Usher seats people, once."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
-		kong.Vars{"version": Version}, kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitFailed
+	command, code := s.parse(args)
+	if command == nil {
+		return code
 	}
-	command, err := parser.Parse(args)
-	if exit >= 0 { // --help, --version
-		return exit
-	}
-	if err != nil {
-		return s.badUse(err)
-	}
-	s.voice = speak(s.line.Lang)
-	err = command.Run(s)
+	s.startLog(cmp.Or(s.line.Log, defaultLog()))
+	err := s.run(command)
 	if closed := s.close(); err == nil {
 		err = closed
 	}
-	return s.exit(err)
+	code = s.exit(err)
+	s.endLog()
+	return code
+}
+
+// parse reads the line; without a command to run it gives the exit code.
+func (s *session) parse(args []string) (*kong.Context, int) {
+	if word, found := unreadable(args); found {
+		fmt.Fprintln(s.stderr, s.voice.Say("cli_not_text", map[string]any{"what": word}))
+		return nil, exitBadUse
+	}
+	exit := -1
+	parser, err := newParser(s.line, s.stdout, s.stderr, func(code int) { exit = code })
+	if err != nil { // the commands themselves are wrong, not what was typed
+		fmt.Fprintln(s.stderr, err)
+		return nil, exitFailed
+	}
+	if len(args) == 0 { // help, but nothing was asked for, so nothing was done
+		parser.Stdout = s.stderr
+		_, _ = parser.Parse([]string{"--help"})
+		return nil, exitBadUse
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 { // --help, --version
+		return nil, exit
+	}
+	if err != nil {
+		return nil, s.badUse(err)
+	}
+	return command, exitDone
+}
+
+// newParser is the parser of the command line. A flag without a default shows its own name where
+// its value goes, not a type.
+func newParser(line *commandLine, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+	parser, err := kong.New(line, kong.Name(programName), kong.Description("Usher seats people, once."),
+		kong.Writers(stdout, stderr), kong.Exit(exit), kong.Vars{"version": Version},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: usualWidth}))
+	if err != nil {
+		return nil, fmt.Errorf("lay out the command line: %w", err)
+	}
+	return parser, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.PlaceHolder == "" && !flag.HasDefault {
+			flag.PlaceHolder = strings.ToUpper(flag.Name)
+		}
+		return next(nil)
+	})
+}
+
+// run runs the command in the language that was asked for.
+func (s *session) run(command *kong.Context) error {
+	if lang := s.line.Lang; lang != "" && !slices.Contains(i18n.Languages, lang) {
+		return problem.Invalid("locale_unknown", problem.Facts{"locale": lang})
+	}
+	if err := command.Run(s); err != nil {
+		return err
+	}
+	if err := s.stdout.failed; err != nil {
+		return problem.Refused("answer_unprinted", problem.Facts{"why": s.why(err)}).Because(err)
+	}
+	return nil
+}
+
+// printer remembers that something could not be printed: an answer that nobody got is no success.
+type printer struct {
+	to     io.Writer
+	failed error
+}
+
+func (p *printer) Write(text []byte) (int, error) {
+	n, err := p.to.Write(text)
+	if err != nil && p.failed == nil {
+		p.failed = err
+	}
+	return n, err
 }
 
 // langOf finds --lang before the line is parsed, so that bad use is said in that language too.
@@ -127,13 +194,10 @@ func langOf(args []string) string {
 	return ""
 }
 
+// speak chooses the language: what was asked for, else that of the first of the environment's
+// settings that says anything, as every program does.
 func speak(lang string) i18n.Voice {
-	return i18n.Speak(lang, os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG"))
-}
-
-func (s *session) badUse(err error) int {
-	fmt.Fprintln(s.stderr, s.voice.Say("cli_bad_use", map[string]any{"why": err.Error()}))
-	return exitBadUse
+	return i18n.Speak(cmp.Or(lang, os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG")))
 }
 
 // exit says what went wrong, once, and gives the code that goes with it.
@@ -146,21 +210,23 @@ func (s *session) exit(err error) int {
 		fmt.Fprintln(s.stderr, refusal.Sentence)
 		return exitFailed
 	}
-	var file *sheet.Error
-	if errors.As(err, &file) {
-		fmt.Fprintln(s.stderr, file.Error())
-		return exitBadUse
-	}
-	if s.ctx.Err() != nil {
+	p, isProblem := problem.Of(err)
+	if s.ctx.Err() != nil && (!isProblem || errors.Is(err, context.Canceled)) {
 		fmt.Fprintln(s.stderr, s.voice.Say("cli_interrupted", nil))
 		return exitFailed
 	}
-	p, isProblem := problem.Of(err)
+	for _, look := range []func(error) (*problem.Problem, bool){s.databaseProblem, s.pathProblem} {
+		if found, ok := look(err); ok && (!isProblem || p.Code == "database_unreachable") {
+			p, isProblem = found, true
+		}
+	}
 	if !isProblem {
 		slog.Error("the command failed", "error", err)
+		fmt.Fprintln(s.stderr, s.voice.Sentence(err))
+		return exitFailed
 	}
-	fmt.Fprintln(s.stderr, s.voice.Sentence(err))
-	if isProblem && (p.Kind == problem.KindInvalid || p.Kind == problem.KindNotFound) {
+	fmt.Fprintln(s.stderr, s.voice.Sentence(p))
+	if p.Kind == problem.KindInvalid || p.Kind == problem.KindNotFound {
 		return exitBadUse
 	}
 	return exitFailed
@@ -224,6 +290,15 @@ func (s *session) answer(value any) error {
 	return nil
 }
 
+// done says what came of a command, in a sentence or as a small object.
+func (s *session) done(sentence string, facts, object map[string]any) error {
+	if s.line.JSON {
+		return s.answer(object)
+	}
+	s.say(sentence, facts)
+	return nil
+}
+
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -241,6 +316,5 @@ func (migrateCommand) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	s.say("cli_migrated", nil)
-	return nil
+	return s.done("cli_migrated", nil, map[string]any{"migrated": true})
 }

@@ -193,7 +193,7 @@ func (s *session) printCounts(report convocation.Report) {
 			}
 		}
 	}
-	s.table([]string{"cli_list", "cli_reason", "cli_people"}, rows, 3)
+	s.table([]string{"cli_list", "cli_reason_title", "cli_people"}, rows, 3)
 }
 
 // answerReport prints the whole report as JSON.

@@ -27,7 +27,7 @@ type demoCommand struct {
 // again, so a demo that was killed goes on where it was.
 func (d demoCommand) Run(s *session) error {
 	if !d.NoServe { // a port that is taken is better said before the work than after it
-		listener, err := listen(d.Listen)
+		listener, err := s.listen(d.Listen)
 		if err != nil {
 			return err
 		}

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/schollz/progressbar/v3"
@@ -43,9 +46,9 @@ func (i importPayments) Run(s *session) error   { return i.run(s, intake.Payment
 type importer func(context.Context, *pg.DB, timeline.Actor, string, string, io.Reader, intake.Options) (intake.Result, error)
 
 func (i importFile) run(s *session, bring importer) error {
-	file, err := os.Open(i.File)
+	file, err := openFile(i.File)
 	if err != nil {
-		return problem.Invalid("file_unreadable", problem.Facts{"file": i.File, "why": pathError(err)})
+		return problem.Invalid("file_unreadable", problem.Facts{"file": i.File, "why": s.why(err)}).Because(err)
 	}
 	defer func() { _ = file.Close() }()
 	if err := s.open(); err != nil {
@@ -60,19 +63,27 @@ func (i importFile) run(s *session, bring importer) error {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(s.importAnswer(result))
+		return s.answer(s.importAnswer(result, i.DryRun))
 	}
 	s.printImport(result, i.DryRun)
 	return nil
 }
 
-// pathError says what is wrong with a path, without the operation and the path itself.
-func pathError(err error) string {
-	text := err.Error()
-	if at := strings.LastIndex(text, ": "); at >= 0 {
-		return text[at+2:]
+// openFile opens what can be read as a file: a directory opens as well, and fails later.
+func openFile(name string) (*os.File, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return text
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = syscall.EISDIR
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 type importedRow struct {
@@ -83,12 +94,19 @@ type importedRow struct {
 	Sentence string `json:"sentence"`
 }
 
-func (s *session) importAnswer(r intake.Result) map[string]any {
+func (s *session) importAnswer(r intake.Result, dryRun bool) map[string]any {
 	return map[string]any{
-		"run": r.RunID, "read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
+		"run": r.RunID, "dry_run": dryRun, "read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
 		"ignored": r.Ignored, "rejected_count": r.RejectedCount, "rejected": s.importedRows(r.Rejected),
-		"warning_count": r.WarningCount, "warnings": s.importedRows(r.Warnings), "found": r.Found,
+		"warning_count": r.WarningCount, "warnings": s.importedRows(r.Warnings), "found": foundAnswer(r.Found),
 	}
+}
+
+// foundAnswer is how the file was understood.
+func foundAnswer(f intake.Found) map[string]any {
+	return map[string]any{"file": f.File, "format": f.Format, "encoding": f.Encoding, "delimiter": f.Delimiter, "sheet": f.Sheet,
+		"header_line": f.HeaderLine, "date_order": f.DateOrder, "date_basis": f.DateBasis, "unknown_columns": f.UnknownColumns,
+		"filed_at": f.FiledAt}
 }
 
 func (s *session) importedRows(rows []intake.Row) []importedRow {
@@ -183,15 +201,14 @@ func (e exportCandidates) Run(s *session) error {
 		return err
 	}
 	rows := 0
-	err = writeWhole(e.Output, func(w io.Writer) error {
+	err = s.writeWhole(e.Output, func(w io.Writer) error {
 		rows, err = intake.ExportCandidates(s.ctx, s.db, s.actor, e.Campaign, w, format)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.say("cli_written", map[string]any{"file": e.Output, "rows": rows})
-	return nil
+	return s.written(e.Output, rows)
 }
 
 func formatOf(file string) (sheet.Format, error) {
@@ -204,29 +221,43 @@ func formatOf(file string) (sheet.Format, error) {
 	return "", problem.Invalid("file_format_unknown", problem.Facts{"file": file})
 }
 
+func (s *session) written(file string, rows int) error {
+	return s.done("cli_written", map[string]any{"file": file, "rows": rows}, map[string]any{"file": file, "rows": rows})
+}
+
 // writeWhole writes a file that appears only when it is complete, so that a part is never taken
 // for the whole.
-func writeWhole(name string, write func(io.Writer) error) error {
+func (s *session) writeWhole(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), ".usher-*")
 	if err != nil {
-		return problem.Invalid("file_unwritable", problem.Facts{"file": name, "why": pathError(err)})
+		return s.unwritable(name, err)
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // gone already when it became the file
-	if err := write(file); err != nil {
-		_ = file.Close()
+	err = write(file)
+	if err == nil {
+		err = file.Chmod(0o644)
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	return s.unwritable(name, err)
+}
+
+// unwritable tells a file that the system refuses from whatever else ended the writing.
+func (s *session) unwritable(name string, err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	if !errors.As(err, &path) && !errors.As(err, &link) {
 		return err
 	}
-	if err := file.Chmod(0o644); err != nil {
-		_ = file.Close()
-		return fmt.Errorf("write %s: %w", name, err)
+	facts := problem.Facts{"file": name, "why": s.why(err)}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return problem.Refused("file_unwritable", facts).Because(err)
 	}
-	if err := file.Close(); err != nil {
-		return problem.Refused("file_unwritable", problem.Facts{"file": name, "why": pathError(err)})
-	}
-	if err := os.Rename(file.Name(), name); err != nil {
-		return problem.Refused("file_unwritable", problem.Facts{"file": name, "why": pathError(err)})
-	}
-	return nil
+	return problem.Invalid("file_unwritable", facts).Because(err)
 }
 
 func amountMinor(text, currency string) (int64, error) { return intake.Amount(text, currency) }

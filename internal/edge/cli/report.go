@@ -4,16 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/run"
 )
 
 type reportCommand struct {
-	Run_   int64  `arg:"" name:"run" help:"Number of the run."`
+	Number string `arg:"" name:"run" help:"Number of the run."`
 	Output string `short:"o" help:"File to write instead of printing: .csv or .xlsx."`
 }
 
@@ -25,11 +27,15 @@ func (r reportCommand) Run(s *session) error {
 			return err
 		}
 	}
+	number, err := strconv.ParseInt(r.Number, 10, 64)
+	if err != nil {
+		return problem.NotFound("run_unknown", problem.Facts{"run": r.Number})
+	}
 	if err := s.open(); err != nil {
 		return err
 	}
 	var found run.Run
-	err := run.See(s.ctx, s.db, s.actor, r.Run_, func(_ pgx.Tx, x run.Run) error { found = x; return nil })
+	err = run.See(s.ctx, s.db, s.actor, number, func(_ pgx.Tx, x run.Run) error { found = x; return nil })
 	if err != nil {
 		return err
 	}
@@ -40,15 +46,14 @@ func (r reportCommand) Run(s *session) error {
 		return s.showImport(found)
 	}
 	rows := 0
-	err = writeWhole(r.Output, func(w io.Writer) (err error) {
+	err = s.writeWhole(r.Output, func(w io.Writer) (err error) {
 		rows, err = s.exportReport(found, w, format)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.say("cli_written", map[string]any{"file": r.Output, "rows": rows})
-	return nil
+	return s.written(r.Output, rows)
 }
 
 type rowWriter interface {

@@ -20,7 +20,7 @@ type serveCommand struct {
 }
 
 func (c serveCommand) Run(s *session) error {
-	listener, err := listen(c.Listen)
+	listener, err := s.listen(c.Listen)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c serveCommand) Run(s *session) error {
 }
 
 // listen opens a port on loopback and nowhere else: the pages have no login.
-func listen(address string) (net.Listener, error) {
+func (s *session) listen(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, problem.Invalid("listen_unreadable", problem.Facts{"address": address})
@@ -43,13 +43,16 @@ func listen(address string) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, problem.Invalid("listen_failed", problem.Facts{"address": address, "why": pathError(err)})
+		return nil, problem.Invalid("listen_failed", problem.Facts{"address": address, "why": s.why(err)}).Because(err)
 	}
 	return listener, nil
 }
 
 // serve answers until the program is told to stop.
 func (s *session) serve(listener net.Listener) error {
+	if s.line.Log == "" {
+		s.log.name = "" // a server's log belongs to whatever started it
+	}
 	server := web.Server(listener.Addr().String(), web.Handler(s.db, s.actor, web.Options{}))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"usher/internal/base/problem"
+)
+
+// The answers of the operating system that somebody at a terminal can do something about. All
+// others are named by their number only.
+var systemAnswers = []struct {
+	cause    error
+	sentence string
+}{
+	{fs.ErrNotExist, "cli_why_missing"},
+	{fs.ErrPermission, "cli_why_forbidden"},
+	{syscall.EROFS, "cli_why_forbidden"},
+	{syscall.EISDIR, "cli_why_directory"},
+	{fs.ErrExist, "cli_why_directory"},
+	{syscall.ENOTDIR, "cli_why_missing"},
+	{syscall.ENAMETOOLONG, "cli_why_name_too_long"},
+	{syscall.ENOSPC, "cli_why_full"},
+	{syscall.EDQUOT, "cli_why_full"},
+	{syscall.EFBIG, "cli_why_full"},
+	{syscall.EADDRINUSE, "cli_why_in_use"},
+	{syscall.EADDRNOTAVAIL, "cli_why_no_address"},
+	{syscall.ECONNREFUSED, "cli_why_nobody_listens"},
+	{syscall.ECONNRESET, "cli_why_hung_up"},
+	{syscall.EPIPE, "cli_why_hung_up"},
+	{context.DeadlineExceeded, "cli_why_too_late"},
+	{os.ErrDeadlineExceeded, "cli_why_too_late"},
+}
+
+// why says in the reader's language what the operating system answered.
+func (s *session) why(err error) string {
+	if sentence, ok := systemAnswer(err); ok {
+		return s.voice.Say(sentence, nil)
+	}
+	return s.voice.Say("cli_why_other", nil)
+}
+
+func systemAnswer(err error) (sentence string, known bool) {
+	for _, answer := range systemAnswers {
+		if errors.Is(err, answer.cause) {
+			return answer.sentence, true
+		}
+	}
+	return "", false
+}
+
+// pathProblem is the problem of whoever named a path that the system refuses. What the system
+// refuses for no reason that they could know stays an error.
+func (s *session) pathProblem(err error) (*problem.Problem, bool) {
+	sentence, known := systemAnswer(err)
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case !known:
+		return nil, false
+	case errors.As(err, &path):
+		return problem.Refused("path_refused", problem.Facts{"path": path.Path, "why": s.voice.Say(sentence, nil)}).Because(err), true
+	case errors.As(err, &link):
+		return problem.Refused("path_refused", problem.Facts{"path": link.New, "why": s.voice.Say(sentence, nil)}).Because(err), true
+	}
+	return nil, false
+}
+
+// The refusals of a PostgreSQL server to let somebody in, by their codes.
+var serverAnswers = map[string]string{
+	"28P01": "cli_why_password", "28000": "cli_why_not_admitted", "3D000": "cli_why_no_database", "53300": "cli_why_too_many",
+	"57P03": "cli_why_starting", "57P01": "cli_why_hung_up", "57P02": "cli_why_hung_up", "42501": "cli_why_not_admitted",
+}
+
+// databaseProblem says in the reader's language why the server does not answer, without the
+// driver's words: they are for programmers, and repeat what was typed.
+func (s *session) databaseProblem(err error) (*problem.Problem, bool) {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return nil, false
+	}
+	why := ""
+	var server *pgconn.PgError
+	var host *net.DNSError
+	switch sentence, known := systemAnswer(err); {
+	case errors.As(err, &server) && serverAnswers[server.Code] != "":
+		why = s.voice.Say(serverAnswers[server.Code], nil)
+	case errors.As(err, &host):
+		why = s.voice.Say("cli_why_no_host", nil)
+	case errors.Is(err, fs.ErrNotExist): // a socket
+		why = s.voice.Say("cli_why_nobody_listens", nil)
+	case known:
+		why = s.voice.Say(sentence, nil)
+	}
+	return problem.Unavailable("database_silent", problem.Facts{"why": why}).Because(err), true
+}
