@@ -155,12 +155,17 @@ func TestConvoke_LabelsArePaddedByThePlaces(t *testing.T) {
 // layPlan gives a room the seats A-1 … A-n; some are blocked, some accessible.
 func (s *school) layPlan(room string, n int, blocked, accessible []int) {
 	s.t.Helper()
+	s.layPlanAt("Badalabougou", room, n, blocked, accessible)
+}
+
+func (s *school) layPlanAt(centre, room string, n int, blocked, accessible []int) {
+	s.t.Helper()
 	seats := make([]venue.Seat, n)
 	for i := range seats {
 		seats[i] = venue.Seat{Number: i + 1, Label: fmt.Sprintf("A-%d", i+1),
 			Blocked: slices.Contains(blocked, i+1), Accessible: slices.Contains(accessible, i+1)}
 	}
-	s.must(seating.LayPlan(s.t.Context(), s.db, s.actor, s.org, "Badalabougou", room, seats))
+	s.must(seating.LayPlan(s.t.Context(), s.db, s.actor, s.org, centre, room, seats))
 }
 
 func TestConvoke_PlanGivesLabelsAndBlockedSeatsAreNeverGiven(t *testing.T) {

@@ -1,6 +1,7 @@
 package convocation
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"strconv"
@@ -310,6 +311,7 @@ func (s *school) refusals(r Report, list run.List) []run.Refusal {
 func (s *school) owner(statements ...string) {
 	s.t.Helper()
 	conn := s.ownerConn()
+	defer func() { _ = conn.Close(context.Background()) }()
 	for _, statement := range statements {
 		if _, err := conn.Exec(s.t.Context(), statement); err != nil {
 			s.t.Fatalf("%s: %v", statement, err)
