@@ -120,14 +120,19 @@ func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate a
 }
 
 // checkOpen refuses money from a candidate whose status does not open payment. Their row is held
-// until the commit, so that the status cannot change in between.
+// until the commit, so that the status cannot change in between. It is held before the status is
+// looked up: one statement that joined the two would find nothing when it had to wait for a change.
 func checkOpen(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate) error {
+	var statusID int64
+	err := tx.QueryRow(ctx, `select status_id from candidate where organisation_id = $1 and id = $2 for no key update`,
+		c.OrganisationID, candidate.ID).Scan(&statusID)
+	if err != nil {
+		return fmt.Errorf("hold the candidate's status: %w", err)
+	}
 	var label string
 	var opens bool
-	err := tx.QueryRow(ctx, `
-select s.label, s.opens_payment from candidate k
-  join status s on (s.organisation_id, s.id) = (k.organisation_id, k.status_id)
- where k.organisation_id = $1 and k.id = $2 for no key update of k for share of s`, c.OrganisationID, candidate.ID).Scan(&label, &opens)
+	err = tx.QueryRow(ctx, `select label, opens_payment from status where organisation_id = $1 and id = $2 for share`,
+		c.OrganisationID, statusID).Scan(&label, &opens)
 	if err != nil {
 		return fmt.Errorf("read the candidate's status: %w", err)
 	}
