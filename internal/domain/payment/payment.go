@@ -6,6 +6,7 @@ package payment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -59,33 +60,43 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 		if err != nil {
 			return err
 		}
-		if err := checkOpen(ctx, tx, c, candidate); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `
-insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor)
-values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict (organisation_id, idempotency_key) do nothing`,
-			c.OrganisationID, c.ID, candidate.ID, p.AmountMinor, c.Currency, p.Method, instant(p.ReceivedAt), p.Receipt,
-			p.key(c), actor.Name)
-		if err != nil {
-			return fmt.Errorf("record the payment: %w", err)
-		}
-		if tag.RowsAffected() == 1 {
-			err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
-				Kind: "payment_recorded", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
-				Facts: map[string]any{"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
-					"method": p.Method, "receipt": p.Receipt},
-			})
-		} else {
-			err = checkSame(ctx, tx, c, candidate, p)
-		}
+		recorded, err := checkSame(ctx, tx, c, candidate, p)
 		if err != nil {
 			return err
+		}
+		if !recorded {
+			if err := record(ctx, tx, c, actor, candidate, p); err != nil {
+				return err
+			}
 		}
 		standing, err = StandingOf(ctx, tx, c, candidate.ID)
 		return err
 	})
 	return standing, err
+}
+
+// record adds the payment, unless the same one was faster.
+func record(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, candidate admission.Candidate, p Payment) error {
+	if err := checkOpen(ctx, tx, c, candidate); err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, `
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor)
+values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict (organisation_id, idempotency_key) do nothing`,
+		c.OrganisationID, c.ID, candidate.ID, p.AmountMinor, c.Currency, p.Method, instant(p.ReceivedAt), p.Receipt,
+		p.key(c), actor.Name)
+	if err != nil {
+		return fmt.Errorf("record the payment: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		_, err := checkSame(ctx, tx, c, candidate, p)
+		return err
+	}
+	return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+		Kind: "payment_recorded", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+		Facts: map[string]any{"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
+			"method": p.Method, "receipt": p.Receipt},
+	})
 }
 
 func instant(at time.Time) *time.Time {
@@ -104,19 +115,22 @@ func (p Payment) key(c admission.Campaign) string {
 	return fmt.Sprintf("counter %d %s", c.ID, p.IdempotencyKey)
 }
 
-// checkSame refuses a key that was used for another payment: nothing is recorded, and nobody may
-// believe that it was.
-func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) error {
+// checkSame tells whether this payment was recorded before, and refuses a key that was used for
+// another one: nothing is recorded then, and nobody may believe that it was.
+func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) (recorded bool, err error) {
 	var same bool
-	err := tx.QueryRow(ctx, `select candidate_id = $3 and amount_minor = $4 from payment
+	err = tx.QueryRow(ctx, `select candidate_id = $3 and amount_minor = $4 from payment
  where organisation_id = $1 and idempotency_key = $2`, c.OrganisationID, p.key(c), candidate.ID, p.AmountMinor).Scan(&same)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
 	if err != nil {
-		return fmt.Errorf("compare with the payment recorded before: %w", err)
+		return false, fmt.Errorf("compare with the payment recorded before: %w", err)
 	}
 	if !same {
-		return problem.Refused("payment_key_used", problem.Facts{"key": cmp.Or(p.Receipt, p.IdempotencyKey)})
+		return false, problem.Refused("payment_key_used", problem.Facts{"key": cmp.Or(p.Receipt, p.IdempotencyKey)})
 	}
-	return nil
+	return true, nil
 }
 
 // checkOpen refuses money from a candidate whose status does not open payment. Their row is held

@@ -208,6 +208,26 @@ func TestRecord_TheSameAgainChangesNothing(t *testing.T) {
 	}
 }
 
+// A repeat is a repeat, also when the status was closed in between: whoever did not read the first
+// answer must not read that nothing was recorded.
+func TestRecord_TheSameAfterTheStatusClosed(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	p := payment.Payment{AmountMinor: 6_000, IdempotencyKey: "k"}
+	_, err := c.record("A", p)
+	c.must(err)
+	c.must(c.status("A", "rejected"))
+	standing, err := c.record("A", p)
+	c.must(err)
+	if standing.Paid.Minor != 6_000 {
+		t.Errorf("got %+v", standing)
+	}
+	p.IdempotencyKey = "another"
+	_, err = c.record("A", p)
+	refused(t, err, "payment_closed")
+	c.paid("A", 6_000)
+}
+
 func TestRecord_TheSameAtOnceIsOne(t *testing.T) {
 	t.Parallel()
 	c := open(t)
