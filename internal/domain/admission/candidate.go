@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,7 +103,7 @@ update candidate set status_id = $3 where organisation_id = $1 and id = $2 retur
 // WaiveFee lets a candidate count as paid, with who and why.
 func WaiveFee(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, reason string) (Candidate, error) {
 	var candidate Candidate
-	if reason == "" {
+	if strings.TrimSpace(reason) == "" {
 		return candidate, problem.Invalid("reason_missing", nil)
 	}
 	c, err := FindCampaign(ctx, db, actor, slug)
