@@ -232,6 +232,7 @@ type pass struct {
 	revision admission.Revision
 	after    mark
 	fresh    bool // nothing was read since the last look from the first filer
+	looks    int  // how often it began anew because the campaign was revised
 }
 
 // convokeExam takes chunk after chunk until a look from the first filer finds nobody who is
@@ -240,21 +241,31 @@ type pass struct {
 // refused for lack of seats while a later filer gets one.
 func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
 	p := &pass{exam: exam, fresh: true}
-	for passes := 0; ; {
+	for passes, idle := 0, 0; ; {
+		looks, seated := p.looks, e.counters.Seated
 		done, err := e.chunk(ctx, p, e.options.chunk)
 		if err != nil {
 			return err
 		}
-		if !done {
-			continue
+		switch {
+		case e.counters.Seated > seated:
+			idle = 0
+		case p.looks > looks:
+			idle++ // it began anew and seated nobody: that may go on for ever
 		}
-		if p.fresh {
+		if done && p.fresh {
 			return e.rank(ctx, exam)
 		}
-		if passes++; passes == mostPasses {
-			return e.refuseRest(ctx, p)
+		if done {
+			passes++
+			p.after, p.fresh = mark{}, true
 		}
-		p.after, p.fresh = mark{}, true
+		if passes == mostPasses || idle == mostPasses {
+			if err := e.refuseRest(ctx, p); err != nil {
+				return err
+			}
+			return e.rank(ctx, exam)
+		}
 	}
 }
 
@@ -406,6 +417,7 @@ func (e *execution) lookAgain(ctx context.Context, tx pgx.Tx, p *pass, gained *c
 		}
 		gained.Refused -= taken
 		p.after, p.fresh = mark{}, true
+		p.looks++
 	}
 	p.openings, p.revision = openings, revision
 	return nil

@@ -2,6 +2,7 @@ package convocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -146,4 +147,58 @@ func lockless(ctx context.Context, tx pgx.Tx, c admission.Campaign) (admission.R
 	var revision admission.Revision
 	err := tx.QueryRow(ctx, `select revision from campaign where organisation_id = $1 and id = $2`, c.OrganisationID, c.ID).Scan(&revision)
 	return revision, err
+}
+
+// Somebody who works by hand all day long must not keep a run from ending: it names those for whom
+// it never found a quiet moment.
+func TestConvoke_EndsThoughTheCampaignIsRevisedAllTheTime(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(5)})
+	s.fileMany(12, person{})
+	edits := 0
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	runID, err := Convoke(ctx, s.db, s.actor, s.target(), Options{chunk: 2, step: func(step string) {
+		if step == "committed" {
+			edits++
+			_, err := admission.EditStatus(ctx, s.db, s.actor, s.campaign.Slug, "filed", func(status *admission.Status) {
+				status.Label = fmt.Sprint("Déposé ", edits)
+			})
+			s.must(err)
+		}
+	}})
+	s.must(err)
+	report := s.report(runID)
+	if report.State != run.StateDone || report.Seated != 5 || report.Count(run.ListRefused) != 7 {
+		t.Errorf("%s after %d edits: seated %d, refused %v", report.State, edits, report.Seated, s.list(report, run.ListRefused))
+	}
+	s.whole()
+}
+
+// A run whose caller gives up says so, keeps what it committed, and can be made again.
+func TestConvoke_Cancelled(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(9)})
+	s.fileMany(9, person{})
+	ctx, cancel := context.WithCancel(t.Context())
+	chunks := 0
+	runID, err := Convoke(ctx, s.db, s.actor, s.target(), Options{chunk: 2, step: func(step string) {
+		if step == "claimed" {
+			if chunks++; chunks == 3 {
+				cancel()
+			}
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the cancellation", err)
+	}
+	if report := s.report(runID); report.State != run.StateFailed {
+		t.Errorf("the run is %s", report.State)
+	}
+	s.equal("what was committed stands", s.seats(), seated(1, 4, "S001", 1))
+	s.convoke()
+	s.equal("after another run", s.seats(), seated(1, 9, "S001", 1))
+	s.whole()
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"usher/internal/domain/admission"
 	"usher/internal/domain/seating"
 )
@@ -165,5 +167,39 @@ func TestConvoke_TellsWhoHasAnAddressNowOnlyWhatIsTrue(t *testing.T) {
 	})
 	if fmt.Sprint(s.list(report, "not_reachable")) != "[]" {
 		t.Errorf("not reachable: %v", s.list(report, "not_reachable"))
+	}
+}
+
+// Two campaigns want one room at one time: the constraint lets one in, and the other reads a
+// sentence, whatever the two transactions wait for.
+func TestMoveSitting_OneRoomAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	other := *s
+	other.exams, other.sittings = map[string]int64{}, 0
+	var err error
+	other.campaign, err = admission.AddCampaign(t.Context(), s.db, s.actor, s.org, admission.Campaign{Slug: "next", Name: "Next"}, nil)
+	s.must(err)
+	s.tx(func(tx pgx.Tx) error {
+		if err := admission.AddExams(t.Context(), tx, other.campaign, []string{"BIO"}); err != nil {
+			return err
+		}
+		exams, err := seating.Exams(t.Context(), tx, other.campaign, "")
+		other.exams["BIO"] = exams[0].ID
+		return err
+	})
+	s.sit(hall{room: "Salle 1"})
+	other.sit(hall{room: "Salle 2"})
+	s.sit(hall{room: "Salle 3"}) // the room they want, free after the first hour
+	both := []*school{s, &other}
+	for round := range 25 {
+		to := SittingMove{Room: "Salle 3", StartsAt: s.opening.AddDate(0, 0, 1+round)}
+		said := tally(together(2, func(i int) error {
+			_, _, err := MoveSitting(t.Context(), s.db, s.actor, both[i].campaign.Slug, "S001", to)
+			return err
+		}))
+		if said[""] != 1 || said["room_busy"] != 1 {
+			t.Fatalf("round %d: %v, want one success and one room_busy", round, said)
+		}
 	}
 }
