@@ -85,11 +85,18 @@ func commandsBelow(err error) string {
 	return strings.Join(names, ", ")
 }
 
-// unreadable is the first word of the line that is no text: a name typed in another encoding.
-func unreadable(args []string) (string, bool) {
+// mostTyped is how many bytes one word of the line may have; the database's keys hold no more.
+const mostTyped = 2000
+
+// unreadable says what is wrong with a word of the line before anybody asks what it means: it is
+// typed in another encoding, or has no end.
+func (s *session) unreadable(args []string) (sentence string, found bool) {
 	for _, arg := range args {
-		if !utf8.ValidString(arg) || strings.ContainsRune(arg, 0) {
-			return strings.ToValidUTF8(arg, "?"), true
+		if !utf8.ValidString(arg) {
+			return s.voice.Say("cli_not_text", map[string]any{"what": strings.ToValidUTF8(arg, "?")}), true
+		}
+		if len(arg) > mostTyped {
+			return s.voice.Say("cli_too_long", map[string]any{"what": string([]rune(arg)[:20]), "most": mostTyped}), true
 		}
 	}
 	return "", false

@@ -23,11 +23,16 @@ type benchConvoke struct {
 
 // Bounds of a bench.
 const (
-	mostRounds    = 20
-	mostProcesses = 16
+	mostBenchCandidates = 5_000_000
+	mostBenchSittings   = 50_000
+	mostRounds          = 20
+	mostProcesses       = 16
 )
 
 func (b benchConvoke) Run(s *session) error {
+	if b.Candidates < 1 || b.Candidates > mostBenchCandidates || b.Sittings < 1 || b.Sittings > min(mostBenchSittings, b.Candidates) {
+		return problem.Invalid("bench_sizes", problem.Facts{"candidates": mostBenchCandidates, "sittings": mostBenchSittings})
+	}
 	if b.Rounds < 1 || b.Rounds > mostRounds || b.Processes < 0 || b.Processes > mostProcesses {
 		return problem.Invalid("bench_bounds", problem.Facts{"rounds": mostRounds, "processes": mostProcesses})
 	}

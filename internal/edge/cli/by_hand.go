@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/rand"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -124,25 +125,47 @@ func (c candidateStatus) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_status_changed", map[string]any{"candidate": candidate.Name(), "status": status.Label})
-	return s.warnSeated(c.Campaign, c.Candidate)
-}
-
-// warnSeated tells when somebody keeps a seat for which they would not be called any more.
-func (s *session) warnSeated(campaign, reference string) error {
-	x, err := convocation.Explain(s.ctx, s.db, s.actor, campaign, reference)
+	if s.line.JSON {
+		x, err := convocation.Explain(s.ctx, s.db, s.actor, c.Campaign, c.Candidate)
+		if err != nil {
+			return err
+		}
+		return s.answer(s.explained(x))
+	}
+	seated, err := s.stillSeated(c.Campaign, c.Candidate)
 	if err != nil {
 		return err
 	}
-	if s.line.JSON {
-		return s.answer(s.explained(x))
+	s.say("cli_status_changed", map[string]any{"candidate": candidate.Name(), "status": status.Label})
+	s.warnSeated(seated, c.Campaign, c.Candidate)
+	return nil
+}
+
+// keptSeat is a seat that somebody keeps though they would not be called any more.
+type keptSeat struct {
+	Exam     string `json:"exam"`
+	Sentence string `json:"sentence"`
+}
+
+// stillSeated finds the seats about which somebody must decide after a candidate's file changed.
+func (s *session) stillSeated(campaign, reference string) ([]keptSeat, error) {
+	x, err := convocation.Explain(s.ctx, s.db, s.actor, campaign, reference)
+	if err != nil {
+		return nil, err
 	}
+	seats := []keptSeat{}
 	for _, exam := range x.Exams {
 		if exam.Seated && exam.Doubt.Code != "" {
-			s.say("cli_still_seated", map[string]any{"exam": exam.Exam, "where": s.saying(exam.Sentence), "candidate": reference, "campaign": campaign})
+			seats = append(seats, keptSeat{exam.Exam, s.saying(exam.Sentence)})
 		}
 	}
-	return nil
+	return seats, nil
+}
+
+func (s *session) warnSeated(seats []keptSeat, campaign, reference string) {
+	for _, seat := range seats {
+		s.say("cli_still_seated", map[string]any{"exam": seat.Exam, "where": seat.Sentence, "candidate": reference, "campaign": campaign})
+	}
 }
 
 type candidateWaive struct {
@@ -199,11 +222,18 @@ func (c recordPayment) Run(s *session) error {
 
 func (s *session) standing(standing payment.Standing) error {
 	if s.line.JSON {
-		return s.answer(map[string]any{"paid": standing.Enough, "paid_minor": standing.Paid.Minor, "owed_minor": standing.Owed.Minor,
-			"currency": standing.Fee.Currency})
+		return s.answer(standingAnswer(standing, nil))
 	}
 	s.say("cli_standing", map[string]any{"paid": standing.Paid, "fee": standing.Fee, "owed": standing.Owed, "enough": standing.Enough})
 	return nil
+}
+
+// standingAnswer is what somebody has paid and owes, with more that is to be said of it.
+func standingAnswer(standing payment.Standing, more map[string]any) map[string]any {
+	answer := map[string]any{"paid": standing.Enough, "paid_minor": standing.Paid.Minor, "owed_minor": standing.Owed.Minor,
+		"currency": standing.Fee.Currency}
+	maps.Copy(answer, more)
+	return answer
 }
 
 type reversePayment struct {
@@ -221,13 +251,18 @@ func (c reversePayment) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	seated, err := s.stillSeated(c.Campaign, c.Candidate)
+	if err != nil {
+		return err
+	}
 	if s.line.JSON {
-		return s.standing(standing)
+		return s.answer(standingAnswer(standing, map[string]any{"still_seated": seated}))
 	}
 	if err := s.standing(standing); err != nil {
 		return err
 	}
-	return s.warnSeated(c.Campaign, c.Candidate)
+	s.warnSeated(seated, c.Campaign, c.Candidate)
+	return nil
 }
 
 type sittingCommand struct {

@@ -111,8 +111,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 // parse reads the line; without a command to run it gives the exit code.
 func (s *session) parse(args []string) (*kong.Context, int) {
-	if word, found := unreadable(args); found {
-		fmt.Fprintln(s.stderr, s.voice.Say("cli_not_text", map[string]any{"what": word}))
+	if sentence, found := s.unreadable(args); found {
+		fmt.Fprintln(s.stderr, sentence)
 		return nil, exitBadUse
 	}
 	exit := -1

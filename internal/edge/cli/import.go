@@ -86,6 +86,14 @@ func openFile(name string) (*os.File, error) {
 	return file, nil
 }
 
+// unlessNone leaves a count out of a sentence when there is nothing to count.
+func unlessNone(n int) any {
+	if n == 0 {
+		return ""
+	}
+	return n
+}
+
 type importedRow struct {
 	Line     int    `json:"line"`
 	Column   string `json:"column"`
@@ -133,7 +141,7 @@ func (s *session) printImport(r intake.Result, dryRun bool) {
 		s.say("cli_filed_at_row_order", nil)
 	}
 	s.say("cli_imported", map[string]any{"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
-		"rejected": r.RejectedCount, "ignored": r.Ignored})
+		"rejected": r.RejectedCount, "ignored": unlessNone(r.Ignored)})
 	s.printRows("cli_rejected_rows", s.importedRows(r.Rejected), r.RejectedCount, r.RunID)
 	s.printRows("cli_warnings", s.importedRows(r.Warnings), r.WarningCount, r.RunID)
 }

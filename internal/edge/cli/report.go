@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 	"usher/internal/domain/convocation"
@@ -15,15 +16,15 @@ import (
 )
 
 type reportCommand struct {
-	Number string `arg:"" name:"run" help:"Number of the run."`
-	Output string `short:"o" help:"File to write instead of printing: .csv or .xlsx."`
+	Number string  `arg:"" name:"run" help:"Number of the run."`
+	Output *string `short:"o" help:"File to write instead of printing: .csv or .xlsx."`
 }
 
 func (r reportCommand) Run(s *session) error {
 	var format sheet.Format
-	if r.Output != "" {
+	if r.Output != nil {
 		var err error
-		if format, err = formatOf(r.Output); err != nil {
+		if format, err = formatOf(*r.Output); err != nil {
 			return err
 		}
 	}
@@ -39,21 +40,21 @@ func (r reportCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if r.Output == "" {
+	if r.Output == nil {
 		if found.Task == convocation.Task {
 			return s.showReport(found.ID)
 		}
 		return s.showImport(found)
 	}
 	rows := 0
-	err = s.writeWhole(r.Output, func(w io.Writer) (err error) {
+	err = s.writeWhole(*r.Output, func(w io.Writer) (err error) {
 		rows, err = s.exportReport(found, w, format)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.written(r.Output, rows)
+	return s.written(*r.Output, rows)
 }
 
 type rowWriter interface {
@@ -121,6 +122,10 @@ func (s *session) showImport(found run.Run) error {
 	if err := json.Unmarshal(found.Counters, &counters); err != nil {
 		return fmt.Errorf("read the counters of run %d: %w", found.ID, err)
 	}
+	var request struct{ File string }
+	if err := json.Unmarshal(found.Request, &request); err != nil {
+		return fmt.Errorf("read the request of run %d: %w", found.ID, err)
+	}
 	rows := map[run.List][]importedRow{run.ListRejected: {}, run.ListWarning: {}}
 	for _, list := range importLists {
 		err := run.EachRefusal(s.ctx, s.db, s.actor, found.ID, list, func(r run.Refusal) error {
@@ -132,11 +137,16 @@ func (s *session) showImport(found run.Run) error {
 		}
 	}
 	if s.line.JSON {
-		return s.answer(map[string]any{"run": found.ID, "task": found.Task, "state": found.State, "counters": counters,
+		return s.answer(map[string]any{"run": found.ID, "task": found.Task, "file": request.File, "state": found.State, "counters": counters,
 			"rejected": rows[run.ListRejected], "warnings": rows[run.ListWarning]})
 	}
+	s.say("cli_import_title", map[string]any{"run": fmt.Sprint(found.ID), "file": request.File, "actor": found.Actor,
+		"started_at": i18n.Instant{At: found.StartedAt, Zone: "UTC"}})
+	if found.State != run.StateDone {
+		s.say("cli_import_"+string(found.State), nil)
+	}
 	s.say("cli_imported", map[string]any{"read": counters["read"], "created": counters["created"], "updated": counters["updated"],
-		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": counters["ignored"]})
+		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": unlessNone(counters["ignored"])})
 	s.printRows("cli_rejected_rows", rows[run.ListRejected], len(rows[run.ListRejected]), found.ID)
 	s.printRows("cli_warnings", rows[run.ListWarning], len(rows[run.ListWarning]), found.ID)
 	return nil

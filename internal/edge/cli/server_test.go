@@ -1,0 +1,158 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// TestServers_ThatCannotBeUsed: each says in one sentence what is wrong, and no password.
+func TestServers_ThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	migrated, err := freshDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty, err := databaseFrom(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := databaseFrom(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`create role clerk login password 'sekret'`, `create role stranger login password 'sekret'`, `grant usher_app to clerk`,
+	} {
+		if err := administer(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, statement := range []string{`drop role clerk`, `drop role stranger`} {
+			if err := administer(context.Background(), statement); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	pretendOld(t, old)
+	for name, c := range map[string]struct {
+		url  string
+		code int
+		said string
+	}{
+		"wrong password":  {refusing(t, "28P01"), 1, "The database does not answer: the password is wrong, or there is no such user."},
+		"no database":     {refusing(t, "3D000"), 1, "The database does not answer: it has no database of that name."},
+		"full":            {refusing(t, "53300"), 1, "The database does not answer: it has too many connections already."},
+		"starting":        {refusing(t, "57P03"), 1, "The database does not answer: it is starting or stopping."},
+		"something else":  {refusing(t, "XX000"), 1, "The database does not answer. Check that it runs"},
+		"no PostgreSQL":   {silent(t), 1, "The database does not answer"},
+		"old":             {old, 1, "The server is PostgreSQL 14, and Usher needs 15 or newer."},
+		"not migrated":    {as(t, empty, "clerk"), 1, "The database is empty. Start Usher once with the URL of the database's owner"},
+		"not its user":    {as(t, migrated, "stranger"), 1, "The user stranger may not work as the role usher_app."},
+		"not the owner":   {as(t, migrated, "clerk"), 0, ""},
+		"no such user":    {as(t, migrated, "nobody_of_this_name"), 1, "The database does not answer"},
+		"no such name":    {strings.Replace(migrated, "story_", "absent_", 1), 1, "The database does not answer: it has no database of that name."},
+		"malformed":       {"postgres://u:sekret@[::1/x", 2, "USHER_DATABASE_URL cannot be read."},
+		"not the port":    {"postgres://u:sekret@localhost:port/x", 2, "USHER_DATABASE_URL cannot be read."},
+		"a setting wrong": {"postgres://u:sekret@localhost/x?sslmode=perhaps", 2, "USHER_DATABASE_URL cannot be read."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := run(t, []string{"USHER_DATABASE_URL=" + c.url}, "campaign", "list")
+			if code != c.code || !strings.HasPrefix(stderr, c.said) || unfit.MatchString(stdout+stderr) {
+				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+			}
+			if code != 0 && (stdout != "" || strings.Count(stderr, "\n") != 1) {
+				t.Errorf("it is no single sentence:\n%s%s", stdout, stderr)
+			}
+		})
+	}
+}
+
+// as is the URL of another user.
+func as(t *testing.T, database, user string) string {
+	t.Helper()
+	parsed, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.User = url.UserPassword(user, "sekret")
+	query := parsed.Query()
+	query.Del("user")
+	parsed.RawQuery = query.Encode()
+	return parsed.String()
+}
+
+// pretendOld makes a database answer as one of an older release does.
+func pretendOld(t *testing.T, database string) {
+	t.Helper()
+	conn := owner(t, database)
+	var name string
+	if err := conn.QueryRow(t.Context(), `select current_database()`).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`create function public.current_setting(text) returns text language sql as $$ select '140009' $$`,
+		`alter database ` + name + ` set search_path = public, pg_catalog`,
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// listening answers each connection in its turn until the test ends.
+func listening(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			answer(conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-ended
+	})
+	return fmt.Sprintf("postgres://clerk:sekret@%s/school", listener.Addr())
+}
+
+// refusing is a PostgreSQL that lets nobody in, for the reason of this code.
+func refusing(t *testing.T, code string) string {
+	t.Helper()
+	return listening(t, func(conn net.Conn) {
+		backend := pgproto3.NewBackend(conn, conn)
+		message, err := backend.ReceiveStartupMessage()
+		if _, wantsTLS := message.(*pgproto3.SSLRequest); wantsTLS && err == nil {
+			if _, err = conn.Write([]byte("N")); err == nil {
+				_, err = backend.ReceiveStartupMessage()
+			}
+		}
+		if err != nil {
+			return
+		}
+		backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: "password authentication failed for user \"clerk\" (sekret)"})
+		_ = backend.Flush()
+	})
+}
+
+// silent is something else that listens on the port.
+func silent(t *testing.T) string {
+	t.Helper()
+	return listening(t, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
+}
