@@ -48,12 +48,16 @@ func (b benchConvoke) Run(s *session) error {
 	if s.line.JSON {
 		return s.answer(result)
 	}
-	s.say("cli_bench_convoke", map[string]any{"candidates": result.Candidates, "sittings": result.Sittings,
+	s.say("cli_bench_convoke", map[string]any{
+		"candidates": result.Candidates, "sittings": result.Sittings,
 		"per_second": int(result.PerSecond), "limit": int(result.LimitPerSecond), "ratio": fmt.Sprintf("%.2f", result.Ratio),
-		"ratios": fmt.Sprintf("%.2f", result.Ratios), "no_keys": int(result.LimitNoKeys), "memory": int(result.PeakRSS)})
+		"ratios": fmt.Sprintf("%.2f", result.Ratios), "no_keys": int(result.LimitNoKeys), "memory": int(result.PeakRSS),
+	})
 	if result.Processes > 1 {
-		s.say("cli_bench_processes", map[string]any{"processes": result.Processes,
-			"seconds": fmt.Sprintf("%.1f", result.ProcessesSeconds), "ratio": fmt.Sprintf("%.2f", result.ProcessesRatio)})
+		s.say("cli_bench_processes", map[string]any{
+			"processes": result.Processes,
+			"seconds":   fmt.Sprintf("%.1f", result.ProcessesSeconds), "ratio": fmt.Sprintf("%.2f", result.ProcessesRatio),
+		})
 	}
 	return nil
 }

@@ -100,8 +100,10 @@ func (s *session) placed(sentence string, err error, placed ...convocation.Place
 		return s.answer(list)
 	}
 	for _, p := range placed {
-		s.say(sentence, map[string]any{"candidate": p.Candidate.Name(), "reference": p.Candidate.Reference, "seat": p.Seat,
-			"place": p.Sitting.Place(), "sitting": p.Sitting.Reference, "starts_at": p.Sitting.Begins()})
+		s.say(sentence, map[string]any{
+			"candidate": p.Candidate.Name(), "reference": p.Candidate.Reference, "seat": p.Seat,
+			"place": p.Sitting.Place(), "sitting": p.Sitting.Reference, "starts_at": p.Sitting.Begins(),
+		})
 	}
 	return nil
 }
@@ -213,7 +215,8 @@ func (c recordPayment) Run(s *session) error {
 	}
 	standing, err := payment.Record(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, payment.Payment{
 		AmountMinor: amount, Method: c.Method, Receipt: c.Receipt,
-		IdempotencyKey: rand.Text()}) // typed without a receipt, it is a payment of its own
+		IdempotencyKey: rand.Text(),
+	}) // typed without a receipt, it is a payment of its own
 	if err != nil {
 		return err
 	}
@@ -230,8 +233,10 @@ func (s *session) standing(standing payment.Standing) error {
 
 // standingAnswer is what somebody has paid and owes, with more that is to be said of it.
 func standingAnswer(standing payment.Standing, more map[string]any) map[string]any {
-	answer := map[string]any{"paid": standing.Enough, "paid_minor": standing.Paid.Minor, "owed_minor": standing.Owed.Minor,
-		"currency": standing.Fee.Currency}
+	answer := map[string]any{
+		"paid": standing.Enough, "paid_minor": standing.Paid.Minor, "owed_minor": standing.Owed.Minor,
+		"currency": standing.Fee.Currency,
+	}
 	maps.Copy(answer, more)
 	return answer
 }
@@ -303,8 +308,10 @@ func (l listSittings) Run(s *session) error {
 	}
 	rows := make([]table.Row, len(sittings))
 	for i, x := range sittings {
-		rows[i] = table.Row{x.Reference, x.Exam, s.voice.Instant(x.Begins()), x.Place(), s.number(seated[x.ID]), s.number(usable[x.ID]),
-			s.voice.Say("cli_places_from_"+x.PlacesFrom, nil)}
+		rows[i] = table.Row{
+			x.Reference, x.Exam, s.voice.Instant(x.Begins()), x.Place(), s.number(seated[x.ID]), s.number(usable[x.ID]),
+			s.voice.Say("cli_places_from_"+x.PlacesFrom, nil),
+		}
 	}
 	s.table([]string{"cli_sitting", "cli_exam", "cli_starts_at", "cli_room", "cli_seated", "cli_places", "cli_places_from"}, rows, 5, 6)
 	return nil
@@ -362,8 +369,10 @@ func (m moveSitting) Run(s *session) error {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(map[string]any{"sitting": moved.Reference, "room": moved.Place(), "starts_at": moved.StartsAt, "ends_at": moved.EndsAt,
-			"revision": moved.Revision, "people": people})
+		return s.answer(map[string]any{
+			"sitting": moved.Reference, "room": moved.Place(), "starts_at": moved.StartsAt, "ends_at": moved.EndsAt,
+			"revision": moved.Revision, "people": people,
+		})
 	}
 	s.say("cli_sitting_moved", map[string]any{"sitting": moved.Reference, "place": moved.Place(), "starts_at": moved.Begins(), "people": people})
 	return nil

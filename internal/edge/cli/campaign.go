@@ -28,7 +28,8 @@ func (a addOrganisation) Run(s *session) error {
 		return err
 	}
 	org, err := account.AddOrganisation(s.ctx, s.db, s.actor, account.Organisation{
-		Slug: a.Slug, Name: a.Name, Country: a.Country, TimeZone: a.Zone, Currency: a.Currency, Locale: a.Locale})
+		Slug: a.Slug, Name: a.Name, Country: a.Country, TimeZone: a.Zone, Currency: a.Currency, Locale: a.Locale,
+	})
 	if err != nil {
 		return err
 	}
@@ -210,8 +211,10 @@ func (e editStatus) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.done("cli_status_edited", map[string]any{"status": after.Label}, map[string]any{"code": after.Code, "label": after.Label,
-		"advice": after.Advice, "opens_payment": after.OpensPayment})
+	return s.done("cli_status_edited", map[string]any{"status": after.Label}, map[string]any{
+		"code": after.Code, "label": after.Label,
+		"advice": after.Advice, "opens_payment": after.OpensPayment,
+	})
 }
 
 func set[T any](to *T, from *T) {

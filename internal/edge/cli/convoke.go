@@ -71,12 +71,16 @@ func (c convokeCommand) try(s *session, target convocation.Target) error {
 		for i, p := range trial.Seated {
 			seated[i] = proposed{p.Reference, p.Name, p.Sitting.Reference, p.Sitting.Place(), p.Sitting.StartsAt, p.Seat}
 		}
-		return s.answer(map[string]any{"dry_run": true, "campaign": target.Campaign, "would_seat": len(seated), "seated": seated,
-			"emails": trial.Forecast.Emails, "sms": trial.Forecast.SMS, "refused": s.refusedRows(trial.Refused)})
+		return s.answer(map[string]any{
+			"dry_run": true, "campaign": target.Campaign, "would_seat": len(seated), "seated": seated,
+			"emails": trial.Forecast.Emails, "sms": trial.Forecast.SMS, "refused": s.refusedRows(trial.Refused),
+		})
 	}
 	s.say("cli_dry_run", nil)
-	s.say("cli_would_seat", map[string]any{"seated": len(trial.Seated), "refused": len(trial.Refused),
-		"emails": trial.Forecast.Emails, "sms": trial.Forecast.SMS})
+	s.say("cli_would_seat", map[string]any{
+		"seated": len(trial.Seated), "refused": len(trial.Refused),
+		"emails": trial.Forecast.Emails, "sms": trial.Forecast.SMS,
+	})
 	rows := make([]table.Row, 0, mostPrinted)
 	for _, p := range trial.Seated[:min(mostPrinted, len(trial.Seated))] {
 		rows = append(rows, table.Row{p.Reference, p.Name, p.Sitting.Reference, p.Sitting.Place(), s.voice.Instant(p.Sitting.Begins()), orDash(p.Seat)})
@@ -147,14 +151,18 @@ func (s *session) showReport(runID int64) error {
 		return s.answerReport(report)
 	}
 	fmt.Fprintln(s.stdout)
-	s.say("cli_report_title", map[string]any{"run": fmt.Sprint(report.Run), "campaign": report.CampaignName, "actor": report.Actor,
-		"started_at": i18n.Instant{At: report.StartedAt, Zone: report.Zone}, "seconds": fmt.Sprintf("%.1f", report.Duration.Seconds())})
+	s.say("cli_report_title", map[string]any{
+		"run": fmt.Sprint(report.Run), "campaign": report.CampaignName, "actor": report.Actor,
+		"started_at": i18n.Instant{At: report.StartedAt, Zone: report.Zone}, "seconds": fmt.Sprintf("%.1f", report.Duration.Seconds()),
+	})
 	if report.State != run.StateDone {
 		s.say("cli_state_"+string(report.State), map[string]any{"campaign": report.Campaign, "error": report.Error})
 	}
-	s.say("cli_report_counts", map[string]any{"seated": report.Seated, "already_seated": report.AlreadySeated,
+	s.say("cli_report_counts", map[string]any{
+		"seated": report.Seated, "already_seated": report.AlreadySeated,
 		"refused": report.Count(run.ListRefused), "not_called": report.Count(run.ListNotCalled),
-		"not_reachable": report.Count(run.ListNotReachable), "attention": report.Count(run.ListAttention)})
+		"not_reachable": report.Count(run.ListNotReachable), "attention": report.Count(run.ListAttention),
+	})
 	if report.ToldNow > 0 {
 		s.say("cli_told_now", map[string]any{"count": report.ToldNow})
 	}

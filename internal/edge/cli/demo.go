@@ -78,8 +78,10 @@ func (s *session) sampleCampaign() (admission.Campaign, error) {
 		return c, err
 	}
 	o := school.Organisation
-	org, err := account.AddOrganisation(s.ctx, s.db, s.actor, account.Organisation{Slug: o.Slug, Name: o.Name, Country: o.Country,
-		TimeZone: o.Zone, Locale: o.Languages[0], Currency: o.Currency})
+	org, err := account.AddOrganisation(s.ctx, s.db, s.actor, account.Organisation{
+		Slug: o.Slug, Name: o.Name, Country: o.Country,
+		TimeZone: o.Zone, Locale: o.Languages[0], Currency: o.Currency,
+	})
 	if problem.Has(err, "organisation_exists") {
 		org, err = account.FindOrganisation(s.ctx, s.db, s.actor, o.Slug)
 	}
@@ -91,7 +93,8 @@ func (s *session) sampleCampaign() (admission.Campaign, error) {
 		statuses[i] = admission.Status{Code: x.Code, Label: x.Label, Advice: x.ToDo, OpensPayment: x.OpensPayment}
 	}
 	c, err = admission.AddCampaign(s.ctx, s.db, s.actor, org, admission.Campaign{
-		Slug: school.Campaign.Slug, Name: school.Campaign.Name, FeeMinor: school.Campaign.FeeMinor, Currency: o.Currency}, statuses)
+		Slug: school.Campaign.Slug, Name: school.Campaign.Name, FeeMinor: school.Campaign.FeeMinor, Currency: o.Currency,
+	}, statuses)
 	if problem.Has(err, "campaign_exists") { // another demo was faster
 		return admission.FindCampaign(s.ctx, s.db, s.actor, school.Campaign.Slug)
 	}
@@ -151,8 +154,10 @@ func (s *session) bringSample(c admission.Campaign, file string, bring importer,
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_imported", map[string]any{"file": file, "read": result.Read, "created": result.Created,
-		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount}))
+	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_imported", map[string]any{
+		"file": file, "read": result.Read, "created": result.Created,
+		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount,
+	}))
 	return nil
 }
 

@@ -59,7 +59,9 @@ func (s *session) explained(x convocation.Explanation) map[string]any {
 	for i, e := range x.Exams {
 		exams[i] = exam{e.Exam, e.Seated, e.Sentence.Code, s.saying(e.Sentence), s.saying(e.Doubt), s.saying(e.Remedy)}
 	}
-	return map[string]any{"candidate": x.Candidate.Reference, "name": x.Candidate.Name(), "status": x.Status.Code,
+	return map[string]any{
+		"candidate": x.Candidate.Reference, "name": x.Candidate.Name(), "status": x.Status.Code,
 		"opens_payment": x.Status.OpensPayment, "paid": x.Standing.Enough, "paid_minor": x.Standing.Paid.Minor,
-		"owed_minor": x.Standing.Owed.Minor, "currency": x.Standing.Fee.Currency, "exams": exams}
+		"owed_minor": x.Standing.Owed.Minor, "currency": x.Standing.Fee.Currency, "exams": exams,
+	}
 }

@@ -112,9 +112,11 @@ func (s *session) importAnswer(r intake.Result, dryRun bool) map[string]any {
 
 // foundAnswer is how the file was understood.
 func foundAnswer(f intake.Found) map[string]any {
-	return map[string]any{"file": f.File, "format": f.Format, "encoding": f.Encoding, "delimiter": f.Delimiter, "sheet": f.Sheet,
+	return map[string]any{
+		"file": f.File, "format": f.Format, "encoding": f.Encoding, "delimiter": f.Delimiter, "sheet": f.Sheet,
 		"header_line": f.HeaderLine, "date_order": f.DateOrder, "date_basis": f.DateBasis, "unknown_columns": f.UnknownColumns,
-		"filed_at": f.FiledAt}
+		"filed_at": f.FiledAt,
+	}
 }
 
 func (s *session) importedRows(rows []intake.Row) []importedRow {
@@ -132,16 +134,20 @@ func (s *session) printImport(r intake.Result, dryRun bool) {
 	if dryRun {
 		s.say("cli_dry_run", nil)
 	}
-	s.say("cli_found", map[string]any{"file": r.Found.File, "format": string(r.Found.Format), "encoding": string(r.Found.Encoding),
-		"delimiter": r.Found.Delimiter, "sheet": r.Found.Sheet, "line": r.Found.HeaderLine, "date_order": r.Found.DateOrder})
+	s.say("cli_found", map[string]any{
+		"file": r.Found.File, "format": string(r.Found.Format), "encoding": string(r.Found.Encoding),
+		"delimiter": r.Found.Delimiter, "sheet": r.Found.Sheet, "line": r.Found.HeaderLine, "date_order": r.Found.DateOrder,
+	})
 	if len(r.Found.UnknownColumns) > 0 {
 		s.say("cli_unknown_columns", map[string]any{"columns": r.Found.UnknownColumns})
 	}
 	if r.Found.FiledAt == intake.FiledAtRowOrder {
 		s.say("cli_filed_at_row_order", nil)
 	}
-	s.say("cli_imported", map[string]any{"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
-		"rejected": r.RejectedCount, "ignored": unlessNone(r.Ignored)})
+	s.say("cli_imported", map[string]any{
+		"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
+		"rejected": r.RejectedCount, "ignored": unlessNone(r.Ignored),
+	})
 	s.printRows("cli_rejected_rows", s.importedRows(r.Rejected), r.RejectedCount, r.RunID)
 	s.printRows("cli_warnings", s.importedRows(r.Warnings), r.WarningCount, r.RunID)
 }

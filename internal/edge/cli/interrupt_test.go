@@ -210,6 +210,7 @@ func TestServe_Ends(t *testing.T) {
 				t.Fatal(err)
 			}
 			command := program(t, []string{"USHER_DATABASE_URL="}, "--dir", filepath.Join(dir, "pg"), "serve", "--listen", "127.0.0.1:0")
+			command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal signals the whole group
 			stderr, err := command.StderrPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -231,7 +232,7 @@ func TestServe_Ends(t *testing.T) {
 			if response.StatusCode != http.StatusOK {
 				t.Errorf("the first page answers %s", response.Status)
 			}
-			if err := command.Process.Signal(signal); err != nil {
+			if err := syscall.Kill(-command.Process.Pid, signal); err != nil {
 				t.Fatal(err)
 			}
 			rest, _ := io.ReadAll(lines)

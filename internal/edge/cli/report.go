@@ -67,8 +67,10 @@ type rowWriter interface {
 func (s *session) exportReport(found run.Run, w io.Writer, format sheet.Format) (int, error) {
 	lists, titles, cells := reportLists, []string{"cli_list", "cli_candidate", "cli_name", "cli_reason_code", "cli_reason"}, s.personCells
 	if found.Task != convocation.Task {
-		lists, titles, cells = importLists, []string{"cli_list", "cli_line", "cli_column", "cli_value", "cli_candidate", "cli_name",
-			"cli_reason_code", "cli_what_is_wanted"}, s.rowCells
+		lists, titles, cells = importLists, []string{
+			"cli_list", "cli_line", "cli_column", "cli_value", "cli_candidate", "cli_name",
+			"cli_reason_code", "cli_what_is_wanted",
+		}, s.rowCells
 	}
 	for i, id := range titles {
 		titles[i] = s.voice.Say(id, nil)
@@ -101,8 +103,10 @@ func (s *session) personCells(r run.Refusal) []sheet.Value {
 
 func (s *session) rowCells(r run.Refusal) []sheet.Value {
 	row := s.fileRow(r)
-	return []sheet.Value{sheet.Integer(int64(row.Line)), sheet.Text(row.Column), sheet.Text(row.Value), sheet.Text(r.Reference),
-		sheet.Text(r.Name), sheet.Text(r.Reason), sheet.Text(row.Sentence)}
+	return []sheet.Value{
+		sheet.Integer(int64(row.Line)), sheet.Text(row.Column), sheet.Text(row.Value), sheet.Text(r.Reference),
+		sheet.Text(r.Name), sheet.Text(r.Reason), sheet.Text(row.Sentence),
+	}
 }
 
 // importLists are the lists of the report of an import.
@@ -137,16 +141,22 @@ func (s *session) showImport(found run.Run) error {
 		}
 	}
 	if s.line.JSON {
-		return s.answer(map[string]any{"run": found.ID, "task": found.Task, "file": request.File, "state": found.State, "counters": counters,
-			"rejected": rows[run.ListRejected], "warnings": rows[run.ListWarning]})
+		return s.answer(map[string]any{
+			"run": found.ID, "task": found.Task, "file": request.File, "state": found.State, "counters": counters,
+			"rejected": rows[run.ListRejected], "warnings": rows[run.ListWarning],
+		})
 	}
-	s.say("cli_import_title", map[string]any{"run": fmt.Sprint(found.ID), "file": request.File, "actor": found.Actor,
-		"started_at": i18n.Instant{At: found.StartedAt, Zone: "UTC"}})
+	s.say("cli_import_title", map[string]any{
+		"run": fmt.Sprint(found.ID), "file": request.File, "actor": found.Actor,
+		"started_at": i18n.Instant{At: found.StartedAt, Zone: "UTC"},
+	})
 	if found.State != run.StateDone {
 		s.say("cli_import_"+string(found.State), nil)
 	}
-	s.say("cli_imported", map[string]any{"read": counters["read"], "created": counters["created"], "updated": counters["updated"],
-		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": unlessNone(counters["ignored"])})
+	s.say("cli_imported", map[string]any{
+		"read": counters["read"], "created": counters["created"], "updated": counters["updated"],
+		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": unlessNone(counters["ignored"]),
+	})
 	s.printRows("cli_rejected_rows", rows[run.ListRejected], len(rows[run.ListRejected]), found.ID)
 	s.printRows("cli_warnings", rows[run.ListWarning], len(rows[run.ListWarning]), found.ID)
 	return nil

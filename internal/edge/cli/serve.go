@@ -28,6 +28,11 @@ func (c serveCommand) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	if s.line.JSON {
+		if err := s.answer(map[string]any{"url": urlOf(listener)}); err != nil {
+			return err
+		}
+	}
 	return s.serve(listener)
 }
 
@@ -48,6 +53,8 @@ func (s *session) listen(address string) (net.Listener, error) {
 	return listener, nil
 }
 
+func urlOf(listener net.Listener) string { return "http://" + listener.Addr().String() }
+
 // serve answers until the program is told to stop.
 func (s *session) serve(listener net.Listener) error {
 	if s.line.Log == "" {
@@ -56,7 +63,7 @@ func (s *session) serve(listener net.Listener) error {
 	server := web.Server(listener.Addr().String(), web.Handler(s.db, s.actor, web.Options{}))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	fmt.Fprintln(s.stderr, s.voice.Say("cli_serving", map[string]any{"url": "http://" + listener.Addr().String()}))
+	fmt.Fprintln(s.stderr, s.voice.Say("cli_serving", map[string]any{"url": urlOf(listener)}))
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve the pages: %w", err)

@@ -50,6 +50,8 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 		"no database":     {refusing(t, "3D000"), 1, "The database does not answer: it has no database of that name."},
 		"full":            {refusing(t, "53300"), 1, "The database does not answer: it has too many connections already."},
 		"starting":        {refusing(t, "57P03"), 1, "The database does not answer: it is starting or stopping."},
+		"a standby":       {refusing(t, "25006"), 1, "The database does not answer: it is a standby"},
+		"busy":            {refusing(t, "55P03"), 1, "Others were working on the same thing for too long."},
 		"something else":  {refusing(t, "XX000"), 1, "The database does not answer. Check that it runs"},
 		"no PostgreSQL":   {silent(t), 1, "The database does not answer"},
 		"old":             {old, 1, "The server is PostgreSQL 14, and Usher needs 15 or newer."},

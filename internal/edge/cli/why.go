@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -72,31 +73,45 @@ func (s *session) pathProblem(err error) (*problem.Problem, bool) {
 	return nil, false
 }
 
-// The refusals of a PostgreSQL server to let somebody in, by their codes.
+// What a PostgreSQL server answers when it lets nobody in, or ends a session, by its codes.
 var serverAnswers = map[string]string{
 	"28P01": "cli_why_password", "28000": "cli_why_not_admitted", "3D000": "cli_why_no_database", "53300": "cli_why_too_many",
-	"57P03": "cli_why_starting", "57P01": "cli_why_hung_up", "57P02": "cli_why_hung_up", "42501": "cli_why_not_admitted",
+	"57P03": "cli_why_starting", "57P01": "cli_why_hung_up", "57P02": "cli_why_hung_up", "53100": "cli_why_full",
+	"53200": "cli_why_no_memory", "25006": "cli_why_standby",
 }
+
+// What it answers when others held what was wanted for too long.
+var busyAnswers = []string{"55P03", "57014", "40001", "40P01"}
 
 // databaseProblem says in the reader's language why the server does not answer, without the
 // driver's words: they are for programmers, and repeat what was typed.
 func (s *session) databaseProblem(err error) (*problem.Problem, bool) {
+	var server *pgconn.PgError
+	answered := errors.As(err, &server)
 	var connect *pgconn.ConnectError
-	if !errors.As(err, &connect) {
+	switch {
+	case answered && slices.Contains(busyAnswers, server.Code):
+		return problem.Refused("database_busy", nil).Because(err), true
+	case answered && serverAnswers[server.Code] != "":
+		return s.databaseSilent(err, serverAnswers[server.Code]), true
+	case !errors.As(err, &connect):
 		return nil, false
 	}
-	why := ""
-	var server *pgconn.PgError
 	var host *net.DNSError
-	switch sentence, known := systemAnswer(err); {
-	case errors.As(err, &server) && serverAnswers[server.Code] != "":
-		why = s.voice.Say(serverAnswers[server.Code], nil)
-	case errors.As(err, &host):
-		why = s.voice.Say("cli_why_no_host", nil)
-	case errors.Is(err, fs.ErrNotExist): // a socket
-		why = s.voice.Say("cli_why_nobody_listens", nil)
-	case known:
+	if errors.As(err, &host) {
+		return s.databaseSilent(err, "cli_why_no_host"), true
+	}
+	if errors.Is(err, fs.ErrNotExist) { // a socket
+		return s.databaseSilent(err, "cli_why_nobody_listens"), true
+	}
+	sentence, _ := systemAnswer(err)
+	return s.databaseSilent(err, sentence), true
+}
+
+func (s *session) databaseSilent(cause error, sentence string) *problem.Problem {
+	why := ""
+	if sentence != "" {
 		why = s.voice.Say(sentence, nil)
 	}
-	return problem.Unavailable("database_silent", problem.Facts{"why": why}).Because(err), true
+	return problem.Unavailable("database_silent", problem.Facts{"why": why}).Because(cause)
 }
