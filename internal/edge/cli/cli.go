@@ -126,6 +126,9 @@ func (s *session) parse(args []string) (*kong.Context, int) {
 		_, _ = parser.Parse([]string{"--help"})
 		return nil, exitBadUse
 	}
+	if args[0] == "help" { // as people type it elsewhere
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	command, err := parser.Parse(args)
 	if exit >= 0 { // --help, --version
 		return nil, exit

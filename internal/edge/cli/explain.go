@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"usher/internal/domain/convocation"
 )
@@ -46,6 +47,11 @@ func (s *session) saying(saying convocation.Saying) string {
 	return s.voice.Say(saying.Code, saying.Facts)
 }
 
+// reasonOf is the code of a reason as reports name it, without the kind of sentence it belongs to.
+func reasonOf(saying convocation.Saying) string {
+	return strings.TrimPrefix(strings.TrimPrefix(saying.Code, "refusal_"), "explain_")
+}
+
 func (s *session) explained(x convocation.Explanation) map[string]any {
 	type exam struct {
 		Exam     string `json:"exam"`
@@ -57,7 +63,7 @@ func (s *session) explained(x convocation.Explanation) map[string]any {
 	}
 	exams := make([]exam, len(x.Exams))
 	for i, e := range x.Exams {
-		exams[i] = exam{e.Exam, e.Seated, e.Sentence.Code, s.saying(e.Sentence), s.saying(e.Doubt), s.saying(e.Remedy)}
+		exams[i] = exam{e.Exam, e.Seated, reasonOf(e.Sentence), s.saying(e.Sentence), s.saying(e.Doubt), s.saying(e.Remedy)}
 	}
 	return map[string]any{
 		"candidate": x.Candidate.Reference, "name": x.Candidate.Name(), "status": x.Status.Code,

@@ -51,6 +51,7 @@ func (i importFile) run(s *session, bring importer) error {
 		return problem.Invalid("file_unreadable", problem.Facts{"file": i.File, "why": s.why(err)}).Because(err)
 	}
 	defer func() { _ = file.Close() }()
+	defer context.AfterFunc(s.ctx, func() { _ = file.Close() })() // a pipe may never end by itself
 	if err := s.open(); err != nil {
 		return err
 	}

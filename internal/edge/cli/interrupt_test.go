@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -209,7 +210,9 @@ func TestServe_Ends(t *testing.T) {
 			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			command := program(t, []string{"USHER_DATABASE_URL="}, "--dir", filepath.Join(dir, "pg"), "serve", "--listen", "127.0.0.1:0")
+			command := program(t, []string{"USHER_DATABASE_URL="}, "--dir", filepath.Join(dir, "pg"), "serve", "--listen", "127.0.0.1:0", "--json")
+			var out bytes.Buffer
+			command.Stdout = &out
 			command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal signals the whole group
 			stderr, err := command.StderrPipe()
 			if err != nil {
@@ -238,6 +241,10 @@ func TestServe_Ends(t *testing.T) {
 			rest, _ := io.ReadAll(lines)
 			if code := exitCode(t, command.Wait()); code != 0 || len(rest) > 0 {
 				t.Errorf("exit code %d, %s", code, rest)
+			}
+			var answer struct{ URL string }
+			if err := json.Unmarshal(out.Bytes(), &answer); err != nil || answer.URL != url {
+				t.Errorf("it answers %s, and said %s", out.String(), url)
 			}
 			if pids := serversIn(dir); len(pids) > 0 {
 				t.Errorf("PostgreSQL still runs: %v", pids)
@@ -276,5 +283,36 @@ func TestServe_PortTaken(t *testing.T) {
 	}
 	if code := exitCode(t, first.Wait()); code != 0 {
 		t.Errorf("the first server: exit code %d", code)
+	}
+}
+
+// TestInterrupted_WhileReading: whoever writes into a pipe may never come to the end.
+func TestInterrupted_WhileReading(t *testing.T) {
+	t.Parallel()
+	url, err := freshDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"USHER_DATABASE_URL=" + url}
+	school(t, environment, false)
+	command := program(t, environment, "import", "candidates", "--campaign", "c", "/dev/stdin")
+	into, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// More than a pipe holds: when all of it is written, the program reads.
+	if _, err := io.WriteString(into, "reference;family_name\n"+strings.Repeat("A1;Koné\n", 1<<16)); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, command.Wait()); code != 1 || out.Len() > 0 || !strings.HasPrefix(errs.String(), "Stopped before the end.") {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -109,6 +111,37 @@ func TestNothingTyped_ShowsHelp(t *testing.T) {
 	code, stdout, stderr := typed()
 	if code != exitBadUse || stdout != "" || !strings.HasPrefix(stderr, "Usage: usher") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestHelp_AsAWord(t *testing.T) {
+	if code, stdout, stderr := typed("help", "sitting", "move"); code != exitDone || stderr != "" || !strings.HasPrefix(stdout, "Usage: usher sitting move") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestStories_AskEveryCommandForJSON: a new command is asked too.
+func TestStories_AskEveryCommandForJSON(t *testing.T) {
+	files, err := filepath.Glob("testdata/stories/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the stories: %v", err)
+	}
+	var told strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.Write(content)
+	}
+	for _, node := range leaves(t) {
+		if node.Name == "serve" { // never ends by itself: TestServe_Ends
+			continue
+		}
+		asked := regexp.MustCompile(`(?m)^exits 0 (--dir \S+ )?` + strings.Join(words(node), " ") + ` .*--json`)
+		if !asked.MatchString(told.String()) {
+			t.Errorf("no story asks %s for JSON", node.FullPath())
+		}
 	}
 }
 
