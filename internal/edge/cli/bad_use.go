@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -83,6 +84,16 @@ func commandsBelow(err error) string {
 		names = append(names, child.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// emptyFlag is a required flag that was given nothing, as a script does whose variable is empty.
+func emptyFlag(command *kong.Context) string {
+	for _, flag := range command.Flags() {
+		if flag.Required && flag.Target.Kind() == reflect.String && strings.TrimSpace(flag.Target.String()) == "" {
+			return flag.Name
+		}
+	}
+	return ""
 }
 
 // mostTyped is how many bytes one word of the line may have; the database's keys hold no more.

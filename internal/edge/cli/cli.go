@@ -90,7 +90,7 @@ const programName = "usher"
 // Main runs one command and returns its exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	cluster.RunKeeperIfAsked()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who interrupts twice is not made to wait
 	s := &session{ctx: ctx, line: &commandLine{}, actor: account.Administrator(), stdout: &printer{to: stdout}, stderr: stderr}
@@ -107,6 +107,16 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	code = s.exit(err)
 	s.endLog()
 	return code
+}
+
+// endings are the signals that end a command well: Ctrl-C, being told to stop, and the terminal
+// going away, unless whoever started the program had it ignore that (nohup).
+func endings() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // parse reads the line; without a command to run it gives the exit code.
@@ -135,6 +145,10 @@ func (s *session) parse(args []string) (*kong.Context, int) {
 	}
 	if err != nil {
 		return nil, s.badUse(err)
+	}
+	if flag := emptyFlag(command); flag != "" {
+		fmt.Fprintln(s.stderr, s.voice.Say("cli_value_missing", map[string]any{"what": "--" + flag}))
+		return nil, exitBadUse
 	}
 	return command, exitDone
 }

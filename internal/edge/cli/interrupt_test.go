@@ -200,7 +200,7 @@ func TestServe_Ends(t *testing.T) {
 	if _, err := freshDatabase(t.Context()); err != nil { // makes the directory
 		t.Fatal(err)
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			dir, err := os.MkdirTemp(shared.dir, "serve-")

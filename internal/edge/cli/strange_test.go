@@ -1,0 +1,114 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"usher/internal/edge/cli"
+)
+
+// strange are values that nobody means.
+var strange = []string{"", "-1", "99999999999999999999", "'; drop table claim; -- {{.x}} %s\n\té\x01"}
+
+// ordinary are the values of what is not made strange, by the names of flags and arguments.
+func ordinary(folder string) map[string]string {
+	return map[string]string{
+		"campaign": "c", "candidate": "A1", "candidates": "A1 A2", "sitting": "S001", "exam": "MATHS", "seat": "2", "status": "accepted",
+		"organisation": "ecole", "centre": "Bamako", "room": "Salle 1", "amount": "100", "capacity": "3", "run": "1", "reason": "so",
+		"name": "A name", "slug": "c", "fee": "100", "country": "ML", "time-zone": "Africa/Bamako", "currency": "XOF", "locale": "fr",
+		"starts": "2099-12-07 09:00", "ends": "2099-12-07 12:00", "code": "accepted", "label": "Accepted", "advice": "Pay", "method": "cash",
+		"receipt": "R1", "file": filepath.Join(folder, "dossiers.csv"), "output": filepath.Join(folder, "out.csv"), "listen": "nowhere",
+	}
+}
+
+// TestStrangeValues_OfEveryCommand puts each strange value in each place of each command. Whatever
+// comes of it is said in a sentence, and never is it a fault of the program.
+func TestStrangeValues_OfEveryCommand(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("types hundreds of commands")
+	}
+	url, err := freshDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := school(t, []string{"USHER_DATABASE_URL=" + url}, true)
+	values := ordinary(folder)
+	log := filepath.Join(folder, "usher.log")
+	commands, err := cli.Commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range commands {
+		if strings.Contains(node.FullPath(), "bench") { // needs minutes when its values are good
+			continue
+		}
+		for _, place := range places(node) {
+			for _, value := range strange {
+				args := append([]string{"--database", url, "--log", log}, line(t, node, values, place, value)...)
+				var out, errs bytes.Buffer
+				code := cli.Main(args, &out, &errs)
+				if code < 0 || code > 2 || unfit.MatchString(strings.ReplaceAll(out.String()+errs.String(), value, "")) {
+					t.Errorf("%q: exit code %d\n%s%s", args[4:], code, &out, &errs)
+				}
+				if code != 0 && (out.Len() > 0 || errs.Len() == 0) {
+					t.Errorf("%q: exit code %d without a sentence alone\n%s%s", args[4:], code, &out, &errs)
+				}
+				if fault, err := os.ReadFile(log); err == nil {
+					t.Errorf("%q is a fault: %s", args[4:], fault)
+					if err := os.Remove(log); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// places are the flags with a value and the arguments of a command.
+func places(node *kong.Node) []string {
+	var names []string
+	for _, flag := range node.Flags {
+		if !flag.IsBool() && flag.Name != "help" {
+			names = append(names, flag.Name)
+		}
+	}
+	for _, arg := range node.Positional {
+		names = append(names, arg.Name)
+	}
+	return names
+}
+
+// line types a command with what it requires, and the strange value in its place.
+func line(t *testing.T, node *kong.Node, values map[string]string, place, value string) []string {
+	t.Helper()
+	words := strings.Fields(strings.TrimPrefix(node.FullPath(), "usher"))
+	word := func(name string) string {
+		if name == place {
+			return value
+		}
+		if values[name] == "" {
+			t.Fatalf("%s: no ordinary value for %s", node.FullPath(), name)
+		}
+		return values[name]
+	}
+	for _, flag := range node.Flags {
+		if flag.Name == place || flag.Required {
+			words = append(words, "--"+flag.Name+"="+word(flag.Name))
+		}
+	}
+	words = append(words, "--")
+	for _, arg := range node.Positional {
+		if arg.Name == "candidates" && arg.Name != place {
+			words = append(words, strings.Fields(word(arg.Name))...)
+			continue
+		}
+		words = append(words, word(arg.Name))
+	}
+	return words
+}
