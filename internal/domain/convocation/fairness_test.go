@@ -1,6 +1,7 @@
 package convocation
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -197,6 +198,7 @@ func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
 			t.Parallel()
 			s := build(t)
 			reversed := make(chan error, 1)
+			var seen Explanation // what whoever reversed sees right afterwards
 			passed := 0
 			options := Options{chunk: 2, step: func(string) {
 				if passed++; passed != nth+1 {
@@ -204,10 +206,14 @@ func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
 				}
 				reverse := func() {
 					_, err := payment.Reverse(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003", "", "bounced")
+					if err == nil {
+						seen, err = Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003")
+					}
 					reversed <- err
 				}
 				if insideOfChunk[name] {
-					go reverse() // it waits for the lock
+					go reverse()
+					s.untilSomebodyWaits(reversed) // for the lock, which the chunk has
 				} else {
 					reverse()
 				}
@@ -221,8 +227,8 @@ func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
 			if sits != listed {
 				t.Errorf("seated %v, listed by the next run %v (that run: %v)", sits, listed, s.list(report, run.ListAttention))
 			}
-			if x, err := Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003"); err != nil || (x.Exams[0].Doubt.Code != "") != sits {
-				t.Errorf("whoever reversed reads %+v, %v", x.Exams, err)
+			if told := seen.Exams[0]; told.Seated != sits || (told.Doubt.Code != "") != sits {
+				t.Errorf("seated %v, and whoever reversed read %+v", sits, told)
 			}
 			s.whole()
 			if sits {
@@ -237,4 +243,15 @@ func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
 			t.Errorf("%d interleavings seat the candidate and %d do not: both should happen", seats.Load(), none.Load())
 		}
 	})
+}
+
+// untilSomebodyWaits goes on when a session of this database waits for a lock, or said is ready.
+func (s *school) untilSomebodyWaits(said chan error) {
+	s.t.Helper()
+	conn := s.ownerConn()
+	defer func() { _ = conn.Close(context.Background()) }()
+	for waiting := false; !waiting && len(said) == 0; {
+		s.must(conn.QueryRow(s.t.Context(), `
+select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waiting))
+	}
 }
