@@ -77,8 +77,7 @@ insert into notice (organisation_id, campaign_id, candidate_id, kind, subject, s
 select $1, $2, w.candidate_id, w.kind, 'claim', w.claim_id, w.on_date, w.revision,
        case when w.has_email then $3 else 'unreachable' end, case when w.has_phone then $3 else 'unreachable' end
   from unnest($4::text[], $5::bigint[], $6::bigint[], $7::date[], $8::int[], $9::bool[], $10::bool[])
-       with ordinality w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone, nth)
- order by w.nth`
+       w(kind, claim_id, candidate_id, on_date, revision, has_email, has_phone)`
 
 // Withdraw takes back what was not sent yet about claims that are no longer true, and tells whose
 // holders were told nothing at all: a change that was not sent follows something that was.

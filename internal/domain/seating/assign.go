@@ -149,8 +149,7 @@ const (
 insert into claim (organisation_id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id, run_id)
 select $1, w.sitting_id, w.places, nullif(w.seat_number, 0), nullif(w.seat_label, ''), $2, w.candidate_id, nullif($3, 0)
   from unnest($4::bigint[], $5::int[], $6::int[], $7::text[], $8::bigint[])
-       with ordinality w(sitting_id, places, seat_number, seat_label, candidate_id, nth)
- order by w.nth`
+       w(sitting_id, places, seat_number, seat_label, candidate_id)`
 	insertClaimsPlainly = insertClaimsInto + ` returning id, candidate_id`
 	// The bare form of on conflict covers both unique indexes; the form with a target would raise
 	// on the other one.

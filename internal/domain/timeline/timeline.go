@@ -42,7 +42,8 @@ type Entry struct {
 	Facts   any
 }
 
-// Record adds the entries in their order, in one statement. The instant is the database's.
+// Record adds the entries in one statement, which reads its arrays from the first to the last. The
+// instant is the database's.
 func Record(ctx context.Context, tx pgx.Tx, organisationID int64, actor Actor, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -65,8 +66,7 @@ insert into timeline (organisation_id, actor, kind, campaign_id, candidate_id, s
 select $1, $2, e.kind, nullif(e.campaign_id, 0), nullif(e.candidate_id, 0), nullif(e.sitting_id, 0), nullif(e.claim_id, 0),
        nullif(e.run_id, 0), e.facts::jsonb
   from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
-       with ordinality e(kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts, nth)
- order by e.nth`,
+       e(kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts)`,
 		organisationID, actor.Name, kinds, campaigns, candidates, sittings, claims, runs, facts)
 	if err != nil {
 		return fmt.Errorf("record the timeline: %w", err)
