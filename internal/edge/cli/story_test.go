@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -32,6 +33,12 @@ func TestStories(t *testing.T) {
 		RequireUniqueNames:  true,
 		ContinueOnError:     true,
 		Setup:               prepare,
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("no condition %s", name)
+			}
+			return os.Geteuid() == 0, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": jsonHas, "value": jsonValue, "remember": remember, "ended": ended,
 		},
