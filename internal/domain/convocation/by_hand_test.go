@@ -226,6 +226,10 @@ func TestSwap_TwoThreeAndAcrossRooms(t *testing.T) {
 	s.equal("rotated", s.seats()[:3], []string{"C0001 S001/007", "C0002 S001/009", "C0003 S001/008"})
 	s.must(s.swap("C0001", "C0004"))
 	s.equal("across rooms", s.seats(), []string{"C0001 S002/001", "C0002 S001/009", "C0003 S001/008", "C0004 S001/007"})
+	// Each has one convocation that stands; those of before are withdrawn.
+	if n := s.number(`select count(*) from notice where organisation_id = $1 and email_state = 'pending'`, s.org.ID); n != 4 {
+		t.Errorf("%d notices stand for four people", n)
+	}
 	refused(t, s.swap("C0001"), "swap_impossible")
 	refused(t, s.swap("C0001", "C0001"), "swap_impossible")
 	s.whole()

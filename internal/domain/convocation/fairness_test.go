@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -182,9 +184,25 @@ func steps(t *testing.T, build func(testing.TB) *school, chunk int) (names []str
 	return names
 }
 
-// Wherever in a run a payment is reversed, the candidate has no seat or is listed for a decision.
-func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
+// Wherever in a run a payment is reversed or a status closed, the candidate has no seat, or is listed
+// for a decision and whoever did it can see so at once.
+func TestConvoke_WhoIsNotCalledAnyMoreNeverGoesUnnoticed(t *testing.T) {
 	t.Parallel()
+	for reason, act := range map[string]func(*school) error{
+		"seated_unpaid": func(s *school) error {
+			_, err := payment.Reverse(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003", "", "bounced")
+			return err
+		},
+		"seated_status_closed": func(s *school) error {
+			_, _, err := admission.ChangeStatus(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003", "rejected")
+			return err
+		},
+	} {
+		t.Run(reason, func(t *testing.T) { t.Parallel(); actAtEachStep(t, reason, act) })
+	}
+}
+
+func actAtEachStep(t *testing.T, reason string, act func(*school) error) {
 	build := func(t testing.TB) *school {
 		s := newSchool(t, "MATH")
 		s.sit(hall{capacity: places(3)})
@@ -193,42 +211,44 @@ func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
 	}
 	insideOfChunk := map[string]bool{"locked": true, "claimed": true, "recorded": true, "noticed": true, "refused": true, "kept": true}
 	var seats, none atomic.Int32
+	t.Cleanup(func() {
+		if seats.Load() == 0 || none.Load() == 0 {
+			t.Errorf("%d interleavings seat the candidate and %d do not: both should happen", seats.Load(), none.Load())
+		}
+	})
 	for nth, name := range steps(t, build, 2) {
 		t.Run(fmt.Sprint(nth, " ", name), func(t *testing.T) {
 			t.Parallel()
 			s := build(t)
-			reversed := make(chan error, 1)
-			var seen Explanation // what whoever reversed sees right afterwards
+			acted := make(chan error, 1)
+			var seen Explanation // what whoever acted sees right afterwards
 			passed := 0
-			options := Options{chunk: 2, step: func(string) {
+			report := s.convokeWith(s.target(), Options{chunk: 2, step: func(string) {
 				if passed++; passed != nth+1 {
 					return
 				}
-				reverse := func() {
-					_, err := payment.Reverse(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003", "", "bounced")
+				actAndLook := func() {
+					err := act(s)
 					if err == nil {
 						seen, err = Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0003")
 					}
-					reversed <- err
+					acted <- err
 				}
 				if insideOfChunk[name] {
-					go reverse()
-					s.untilSomebodyWaits(reversed) // for the lock, which the chunk has
+					go actAndLook()
+					s.untilSomebodyWaits(acted) // for the lock, which the chunk has
 				} else {
-					reverse()
+					actAndLook()
 				}
-			}}
-			report := s.convokeWith(s.target(), options)
-			s.must(<-reversed)
+			}})
+			s.must(<-acted)
 			next := s.convoke()
-			sits := s.number(`select count(*) from claim k join candidate c on (c.organisation_id, c.id) = (k.organisation_id, k.candidate_id)
- where k.organisation_id = $1 and c.reference = 'C0003' and released_at is null`, s.org.ID) == 1
-			listed := fmt.Sprint(s.list(next, run.ListAttention)) == "[C0003 seated_unpaid]"
-			if sits != listed {
+			sits := slices.ContainsFunc(s.seats(), func(seat string) bool { return strings.HasPrefix(seat, "C0003 ") })
+			if listed := slices.Contains(s.list(next, run.ListAttention), "C0003 "+reason); sits != listed {
 				t.Errorf("seated %v, listed by the next run %v (that run: %v)", sits, listed, s.list(report, run.ListAttention))
 			}
 			if told := seen.Exams[0]; told.Seated != sits || (told.Doubt.Code != "") != sits {
-				t.Errorf("seated %v, and whoever reversed read %+v", sits, told)
+				t.Errorf("seated %v, and whoever acted read %+v", sits, told)
 			}
 			s.whole()
 			if sits {
@@ -238,11 +258,6 @@ func TestConvoke_AReversalAtAnyStepNeverGoesUnnoticed(t *testing.T) {
 			}
 		})
 	}
-	t.Cleanup(func() {
-		if seats.Load() == 0 || none.Load() == 0 {
-			t.Errorf("%d interleavings seat the candidate and %d do not: both should happen", seats.Load(), none.Load())
-		}
-	})
 }
 
 // untilSomebodyWaits goes on when a session of this database waits for a lock, or said is ready.

@@ -45,7 +45,7 @@ type oracle struct {
 	sittings []oracleSitting
 	people   []oraclePerson
 	seats    []oracleSeat
-	refused  []string // "C0001 EXAM reason rank/places"
+	refused  []string // "C0001 EXAM reason rank/places@centre"
 }
 
 func (o *oracle) sitting(reference string) oracleSitting {
@@ -171,10 +171,10 @@ func (o *oracle) turn(p oraclePerson, exam string, without map[string]int) {
 	case p.centre != "":
 		reason = "centre_full"
 	}
-	rank := "<nil>/<nil>"
+	rank := "<nil>/<nil>@<nil>"
 	if reason == "room_full" || reason == "centre_full" || reason == "exam_full" {
 		without[p.centre]++
-		rank = fmt.Sprintf("%d/%d", usable+without[p.centre], usable)
+		rank = fmt.Sprintf("%d/%d@%s", usable+without[p.centre], usable, p.centre)
 	}
 	o.refused = append(o.refused, fmt.Sprintf("%s %s %s %s", p.reference, exam, reason, rank))
 }
@@ -358,7 +358,8 @@ func (s *school) lines(refusals []run.Refusal) (lines []string) {
 		exams[id] = code
 	}
 	for _, r := range refusals {
-		lines = append(lines, fmt.Sprintf("%s %s %s %v/%v", r.Reference, exams[r.ExamID], r.Reason, r.Facts["rank"], r.Facts["places"]))
+		lines = append(lines, fmt.Sprintf("%s %s %s %v/%v@%v", r.Reference, exams[r.ExamID], r.Reason,
+			r.Facts["rank"], r.Facts["places"], r.Facts["centre"]))
 	}
 	return lines
 }
@@ -374,7 +375,8 @@ func (s *school) explained(o *oracle) (lines []string) {
 				lines = append(lines, fmt.Sprintf("%s %s/%s", p.reference, facts["sitting"], facts["seat"]))
 			case "explain_seated", "explain_seated_by_hand", "explain_status_closed", "explain_owes":
 			default:
-				lines = append(lines, fmt.Sprintf("%s %s %s %v/%v", p.reference, exam.Exam, exam.Sentence.Code, facts["rank"], facts["places"]))
+				lines = append(lines, fmt.Sprintf("%s %s %s %v/%v@%v", p.reference, exam.Exam, exam.Sentence.Code,
+					facts["rank"], facts["places"], facts["centre"]))
 			}
 		}
 	}
