@@ -32,7 +32,8 @@ func open(t testing.TB) *round {
 	r := &round{t: t, db: testdb.New(t), actor: timeline.Actor{Name: "office", Installation: true}}
 	var err error
 	r.org, err = account.AddOrganisation(t.Context(), r.db, r.actor, account.Organisation{
-		Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF"})
+		Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF",
+	})
 	r.must(err)
 	r.campaign, err = admission.AddCampaign(t.Context(), r.db, r.actor, r.org, admission.Campaign{Slug: "concours", Name: "Concours", FeeMinor: 10_000}, nil)
 	r.must(err)
@@ -42,7 +43,8 @@ func open(t testing.TB) *round {
 			return err
 		}
 		return admission.AddCandidates(t.Context(), tx, r.campaign, []*admission.Filed{
-			{Reference: "A", FamilyName: "Traoré", Locale: "fr", StatusID: status.ID, FiledAt: time.Now()}})
+			{Reference: "A", FamilyName: "Traoré", Locale: "fr", StatusID: status.ID, FiledAt: time.Now()},
+		})
 	})
 	return r
 }

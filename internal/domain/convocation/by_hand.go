@@ -114,8 +114,10 @@ func (h hand) checkUnseated(ctx context.Context, candidate admission.Candidate, 
 	if err != nil {
 		return err
 	}
-	return problem.Refused("already_seated", problem.Facts{"candidate": candidate.Name(), "exam": at.Exam,
-		"sitting": at.Reference, "place": at.Place(), "seat": claim.Label()})
+	return problem.Refused("already_seated", problem.Facts{
+		"candidate": candidate.Name(), "exam": at.Exam,
+		"sitting": at.Reference, "place": at.Place(), "seat": claim.Label(),
+	})
 }
 
 // tell writes the timeline and the notice of a seat that was given by hand.
@@ -135,8 +137,10 @@ func (h hand) about(candidate admission.Candidate, sittingID, claimID int64) tim
 }
 
 func noticeOf(candidate admission.Candidate, s seating.Sitting, claimID int64, kind notice.Kind) notice.Notice {
-	return notice.Notice{Kind: kind, ClaimID: claimID, CandidateID: candidate.ID, On: s.Day(), Revision: s.Revision,
-		HasEmail: candidate.Email != "", HasPhone: candidate.Phone != ""}
+	return notice.Notice{
+		Kind: kind, ClaimID: claimID, CandidateID: candidate.ID, On: s.Day(), Revision: s.Revision,
+		HasEmail: candidate.Email != "", HasPhone: candidate.Phone != "",
+	}
 }
 
 // held is a seat that somebody has.

@@ -205,7 +205,8 @@ func TestMove_ReplacesTheClaim(t *testing.T) {
 	// Nobody had been told the old seats: they are convoked, not corrected, and once.
 	s.equal("notices", s.notices(), []string{
 		"C0001 convocation 1 withdrawn withdrawn", "C0001 convocation 1 withdrawn withdrawn", "C0001 convocation 1 pending unreachable",
-		"C0002 convocation 1 pending unreachable"})
+		"C0002 convocation 1 pending unreachable",
+	})
 	s.whole()
 }
 

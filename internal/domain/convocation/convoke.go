@@ -116,8 +116,10 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 	if err != nil {
 		return 0, err
 	}
-	e := &execution{db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options.withDefaults(),
-		counters: counters{Total: options.Total}}
+	e := &execution{
+		db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options.withDefaults(),
+		counters: counters{Total: options.Total},
+	}
 	e.options.at("started")
 	if err := e.work(ctx, exams); err != nil {
 		// The run is marked even when its context was cancelled: what it did stands, and it says so.
@@ -213,8 +215,10 @@ select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coa
 	}
 	var a applicant
 	applicants := make([]applicant, 0, limit)
-	_, err = pgx.ForEachRow(rows, []any{&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
-		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone}, func() error { applicants = append(applicants, a); return nil })
+	_, err = pgx.ForEachRow(rows, []any{
+		&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
+		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone,
+	}, func() error { applicants = append(applicants, a); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
@@ -510,8 +514,10 @@ func recordSeated(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor ti
 		}
 		entries[i] = timeline.Entry{
 			Kind: KindSeated,
-			Subject: timeline.Subject{CampaignID: c.ID, CandidateID: claim.CandidateID, SittingID: claim.Sitting.ID,
-				ClaimID: claim.ID, RunID: runID},
+			Subject: timeline.Subject{
+				CampaignID: c.ID, CandidateID: claim.CandidateID, SittingID: claim.Sitting.ID,
+				ClaimID: claim.ID, RunID: runID,
+			},
 			Facts: facts,
 		}
 	}

@@ -162,8 +162,10 @@ func (s *school) layPlanAt(centre, room string, n int, blocked, accessible []int
 	s.t.Helper()
 	seats := make([]venue.Seat, n)
 	for i := range seats {
-		seats[i] = venue.Seat{Number: i + 1, Label: fmt.Sprintf("A-%d", i+1),
-			Blocked: slices.Contains(blocked, i+1), Accessible: slices.Contains(accessible, i+1)}
+		seats[i] = venue.Seat{
+			Number: i + 1, Label: fmt.Sprintf("A-%d", i+1),
+			Blocked: slices.Contains(blocked, i+1), Accessible: slices.Contains(accessible, i+1),
+		}
 	}
 	s.must(seating.LayPlan(s.t.Context(), s.db, s.actor, s.org, centre, room, seats))
 }
@@ -192,7 +194,8 @@ func TestConvoke_AccessibleSeatsGoToWhoNeedsThemThenToTheLast(t *testing.T) {
 	report := s.convoke()
 	// The last who needs one sits where their turn falls; no accessible seat is left there.
 	s.equal("seats", s.seats(), []string{
-		"C0001 S001/A-2", "C0002 S001/A-1", "C0003 S001/A-3", "C0004 S001/A-4", "C0005 S001/A-5", "C0006 S002/001"})
+		"C0001 S001/A-2", "C0002 S001/A-1", "C0003 S001/A-3", "C0004 S001/A-4", "C0005 S001/A-5", "C0006 S002/001",
+	})
 	s.equal("attention", s.list(report, run.ListAttention), []string{"C0006 no_accessible_seat"})
 
 	other := newSchool(t, "MATH")

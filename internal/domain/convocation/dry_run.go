@@ -119,7 +119,8 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 					centre := turn.applicant.CentreID
 					without[centre]++
 					maps.Copy(turn.facts, problem.Facts{
-						"centre": centres[centre], "rank": places[centre] + without[centre], "places": places[centre]})
+						"centre": centres[centre], "rank": places[centre] + without[centre], "places": places[centre],
+					})
 				}
 				if len(exams) > 1 && turn.reason == "" {
 					busy[turn.applicant.CandidateID] = append(busy[turn.applicant.CandidateID],
@@ -137,8 +138,10 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 func proposeChunk(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam, openings *seating.Openings, applicants []applicant, busy map[int64][]seating.Interval) ([]rehearsal, error) {
 	wanted, turns, of := make([]seating.Applicant, len(applicants)), make([]rehearsal, len(applicants)), make(map[int64]int, len(applicants))
 	for i, a := range applicants {
-		wanted[i] = seating.Applicant{CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible,
-			Busy: slices.Clone(busy[a.CandidateID])}
+		wanted[i] = seating.Applicant{
+			CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible,
+			Busy: slices.Clone(busy[a.CandidateID]),
+		}
 		turns[i], of[a.CandidateID] = rehearsal{applicant: a, exam: exam}, i
 	}
 	outcome, err := openings.Propose(ctx, tx, c, exam.ID, wanted)

@@ -85,8 +85,10 @@ func fairnessRound(t *testing.T, random *rand.Rand) {
 	files := make([]person, people)
 	var late []string
 	for i := range files {
-		files[i] = person{exams: [][]string{{"BIO"}, {"MATH"}, {"BIO", "MATH"}}[random.IntN(3)],
-			centre: []string{"", "", "Kayes", "Badalabougou"}[random.IntN(4)]}
+		files[i] = person{
+			exams:  [][]string{{"BIO"}, {"MATH"}, {"BIO", "MATH"}}[random.IntN(3)],
+			centre: []string{"", "", "Kayes", "Badalabougou"}[random.IntN(4)],
+		}
 		if random.IntN(3) == 0 {
 			files[i].pays = -1
 			late = append(late, fmt.Sprintf("C%04d", i+1))

@@ -209,8 +209,10 @@ func drawSchool(rt *rapid.T, s *school) *oracle {
 			begin: rapid.IntRange(0, 4).Draw(rt, "begin"), places: rapid.IntRange(0, 6).Draw(rt, "places"),
 		}
 		sitting.end = sitting.begin + rapid.IntRange(1, 3).Draw(rt, "hours")
-		sitting.reference = s.sit(hall{exam: sitting.exam, centre: sitting.centre, room: sitting.room, hour: sitting.begin,
-			hours: sitting.end - sitting.begin, capacity: places(sitting.places)})
+		sitting.reference = s.sit(hall{
+			exam: sitting.exam, centre: sitting.centre, room: sitting.room, hour: sitting.begin,
+			hours: sitting.end - sitting.begin, capacity: places(sitting.places),
+		})
 		if rapid.IntRange(0, 2).Draw(rt, "plan") == 0 {
 			var blocked, accessible []int
 			for number := range rapid.IntRange(1, 7).Draw(rt, "seats") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,11 +50,14 @@ func newSchool(t testing.TB, exams ...string) *school {
 
 func foundSchool(t testing.TB, db *pg.DB, url, slug string, exams ...string) *school {
 	t.Helper()
-	s := &school{t: t, db: db, url: url, actor: timeline.Actor{Name: "test", Installation: true},
-		exams: map[string]int64{}, statuses: map[string]int64{}, centres: map[string]int64{}}
+	s := &school{
+		t: t, db: db, url: url, actor: timeline.Actor{Name: "test", Installation: true},
+		exams: map[string]int64{}, statuses: map[string]int64{}, centres: map[string]int64{},
+	}
 	var err error
 	s.org, err = account.AddOrganisation(t.Context(), db, s.actor, account.Organisation{
-		Slug: slug, Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF"})
+		Slug: slug, Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF",
+	})
 	s.must(err)
 	s.campaign, err = admission.AddCampaign(t.Context(), db, s.actor, s.org,
 		admission.Campaign{Slug: slug + "-concours", Name: "Concours", FeeMinor: fee}, nil)
@@ -132,8 +134,10 @@ func (s *school) sit(h hall) string {
 	}
 	starts := s.opening.AddDate(0, 0, h.day).Add(time.Duration(h.hour) * time.Hour)
 	s.sittings++
-	planned := &seating.Planned{Reference: seating.Reference(s.sittings), ExamID: s.exams[h.exam],
-		StartsAt: starts, EndsAt: starts.Add(time.Duration(max(1, h.hours)) * time.Hour), Capacity: h.capacity}
+	planned := &seating.Planned{
+		Reference: seating.Reference(s.sittings), ExamID: s.exams[h.exam],
+		StartsAt: starts, EndsAt: starts.Add(time.Duration(max(1, h.hours)) * time.Hour), Capacity: h.capacity,
+	}
 	s.tx(func(tx pgx.Tx) error {
 		centre, err := venue.EnsureCentre(s.t.Context(), tx, s.org.ID, h.centre, "Africa/Bamako")
 		if err != nil {
@@ -181,8 +185,10 @@ func (s *school) file(people ...person) {
 			if amount == 0 {
 				amount = fee
 			}
-			paid = append(paid, payment.Listed{CandidateID: added[i].ID, AmountMinor: amount, Method: "cash",
-				Receipt: "R-" + added[i].Reference, Key: fmt.Sprintf("list %d", added[i].ID)})
+			paid = append(paid, payment.Listed{
+				CandidateID: added[i].ID, AmountMinor: amount, Method: "cash",
+				Receipt: "R-" + added[i].Reference, Key: fmt.Sprintf("list %d", added[i].ID),
+			})
 		}
 		return payment.AddListed(s.t.Context(), tx, s.campaign, s.actor, "list", paid)
 	})
@@ -190,8 +196,10 @@ func (s *school) file(people ...person) {
 
 func (s *school) filedOf(p person) *admission.Filed {
 	s.people++
-	f := &admission.Filed{Reference: p.reference, FamilyName: fmt.Sprintf("Traoré %04d", s.people), GivenName: "Awa", Locale: "fr",
-		NeedsAccessible: p.accessible, FiledAt: p.filed}
+	f := &admission.Filed{
+		Reference: p.reference, FamilyName: fmt.Sprintf("Traoré %04d", s.people), GivenName: "Awa", Locale: "fr",
+		NeedsAccessible: p.accessible, FiledAt: p.filed,
+	}
 	if f.Reference == "" {
 		f.Reference = fmt.Sprintf("C%04d", s.people)
 	}
@@ -361,12 +369,4 @@ func seated(from, to int, sitting string, firstSeat int) (lines []string) {
 		lines = append(lines, fmt.Sprintf("C%04d %s/%s", n, sitting, seating.Label(firstSeat+n-from, 200)))
 	}
 	return lines
-}
-
-func numbered(reference string) int {
-	n, err := strconv.Atoi(strings.TrimPrefix(reference, "C"))
-	if err != nil {
-		panic(err)
-	}
-	return n
 }

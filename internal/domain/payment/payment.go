@@ -94,8 +94,10 @@ values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict 
 	}
 	return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
 		Kind: "payment_recorded", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
-		Facts: map[string]any{"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
-			"method": p.Method, "receipt": p.Receipt},
+		Facts: map[string]any{
+			"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
+			"method": p.Method, "receipt": p.Receipt,
+		},
 	})
 }
 
@@ -205,8 +207,10 @@ select organisation_id, campaign_id, candidate_id, amount_minor, currency, metho
 		}
 		err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
 			Kind: "payment_reversed", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
-			Facts: map[string]any{"candidate": candidate.Name(), "amount": i18n.Money{Minor: amount, Currency: c.Currency},
-				"receipt": receipt, "reason": reason},
+			Facts: map[string]any{
+				"candidate": candidate.Name(), "amount": i18n.Money{Minor: amount, Currency: c.Currency},
+				"receipt": receipt, "reason": reason,
+			},
 		})
 		if err != nil {
 			return err

@@ -34,7 +34,8 @@ func open(t testing.TB) *counter {
 	db, url := testdb.NewWithURL(t)
 	c := &counter{t: t, db: db, url: url, actor: timeline.Actor{Name: "cashier", Installation: true}}
 	org, err := account.AddOrganisation(t.Context(), db, c.actor, account.Organisation{
-		Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF"})
+		Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF",
+	})
 	c.must(err)
 	c.campaign, err = admission.AddCampaign(t.Context(), db, c.actor, org, admission.Campaign{Slug: "concours", Name: "Concours", FeeMinor: 10_000}, nil)
 	c.must(err)

@@ -14,7 +14,13 @@ func TestLabel(t *testing.T) {
 		number, places int
 		want           string
 	}{
-		{7, 1, "007"}, {7, 200, "007"}, {200, 200, "200"}, {7, 999, "007"}, {7, 1000, "0007"}, {1000, 1000, "1000"}, {42, 100_000, "000042"},
+		{7, 1, "007"},
+		{7, 200, "007"},
+		{200, 200, "200"},
+		{7, 999, "007"},
+		{7, 1000, "0007"},
+		{1000, 1000, "1000"},
+		{42, 100_000, "000042"},
 		{1234, 200, "1234"}, // a seat that was given before the places were lowered is never cut
 	} {
 		if got := Label(c.number, c.places); got != c.want {
@@ -46,8 +52,10 @@ func TestHall_NeverGivesTooMuch(t *testing.T) {
 		var plan []planSeat
 		blocked := map[int]bool{}
 		for number := range rapid.IntRange(0, 10).Draw(rt, "plan") {
-			p := planSeat{Number: number + 1, Label: fmt.Sprint("A-", number+1),
-				Blocked: rapid.Bool().Draw(rt, "blocked"), Accessible: rapid.Bool().Draw(rt, "accessible")}
+			p := planSeat{
+				Number: number + 1, Label: fmt.Sprint("A-", number+1),
+				Blocked: rapid.Bool().Draw(rt, "blocked"), Accessible: rapid.Bool().Draw(rt, "accessible"),
+			}
 			blocked[p.Number] = p.Blocked
 			plan = append(plan, p)
 		}
