@@ -1,9 +1,11 @@
 package convocation
 
 import (
+	"strings"
 	"testing"
 
 	"usher/internal/domain/run"
+	"usher/internal/domain/seating"
 )
 
 // written are the rows that a run may add, with the transactions that wrote them.
@@ -59,4 +61,50 @@ func TestConvoke_AgainPicksUpWhoPaidSinceAndTellsWhoHasAnAddressSince(t *testing
 		t.Errorf("told %d twice", again.ToldNow)
 	}
 	s.equal("the rows and who wrote them", s.written(), before)
+}
+
+// A place that comes while a run is under way goes to the first who was left without one, whatever
+// the run has passed by then.
+func TestConvoke_APlaceThatComesMidRunGoesToTheFirstWithoutOne(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]func(*school) error{
+		"capacity raised": func(s *school) error {
+			_, err := seating.SetCapacity(s.t.Context(), s.db, s.actor, s.campaign.Slug, "S001", places(3))
+			return err
+		},
+		"seat released": func(s *school) error { return s.withdraw("C0001") },
+		"centre enlarged": func(s *school) error {
+			_, err := seating.SetVenueCapacities(s.t.Context(), s.db, s.actor, s.org,
+				seating.VenueCapacity{Centre: "Kayes", Capacity: places(1)})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSchool(t, "MATH")
+			s.sit(hall{capacity: places(2)})
+			s.sit(hall{centre: "Kayes", day: 2})
+			_, err := seating.SetVenueCapacities(t.Context(), s.db, s.actor, s.org, seating.VenueCapacity{Centre: "Kayes", Capacity: places(0)})
+			s.must(err)
+			s.fileMany(9, person{})
+			commits := 0
+			report := s.convokeWith(s.target(), Options{chunk: 2, step: func(step string) {
+				if step != "committed" {
+					return
+				}
+				if commits++; commits == 4 { // C0007 and C0008 were just refused
+					s.must(more(s))
+				}
+			}})
+			if last := s.seats()[len(s.seats())-1]; !strings.HasPrefix(last, "C0003 ") {
+				t.Errorf("the place went to %s", last)
+			}
+			if got := s.list(report, run.ListRefused); len(got) != 6 || !strings.HasPrefix(got[0], "C0004 ") {
+				t.Errorf("refused: %v", got)
+			}
+			if named := s.unfair(nil); len(named) > 0 {
+				t.Errorf("unfair: %v", named)
+			}
+		})
+	}
 }

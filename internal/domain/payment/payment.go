@@ -118,11 +118,15 @@ func (p Payment) key(c admission.Campaign) string {
 }
 
 // checkSame tells whether this payment was recorded before, and refuses a key that was used for
-// another one: nothing is recorded then, and nobody may believe that it was.
+// another one, or for one that was reversed: nothing is recorded then, and nobody may believe that
+// it was.
 func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) (recorded bool, err error) {
 	var same bool
-	err = tx.QueryRow(ctx, `select candidate_id = $3 and amount_minor = $4 from payment
- where organisation_id = $1 and idempotency_key = $2`, c.OrganisationID, p.key(c), candidate.ID, p.AmountMinor).Scan(&same)
+	err = tx.QueryRow(ctx, `
+select p.candidate_id = $3 and p.amount_minor = $4
+       and not exists (select from payment r where r.organisation_id = p.organisation_id and r.reverses_id = p.id)
+  from payment p where p.organisation_id = $1 and p.idempotency_key = $2`,
+		c.OrganisationID, p.key(c), candidate.ID, p.AmountMinor).Scan(&same)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}

@@ -273,6 +273,25 @@ func TestReverse_TakesBackOnePaymentWhole(t *testing.T) {
 	c.paid("A", 0)
 }
 
+// What was reversed is not recorded again by its old receipt: money that is not counted must not
+// be acknowledged in silence.
+func TestRecord_TheReceiptOfAReversedPaymentIsRefused(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	p := payment.Payment{AmountMinor: 6_000, Receipt: "R1"}
+	_, err := c.record("A", p)
+	c.must(err)
+	_, err = c.reverse("A", "R1")
+	c.must(err)
+	_, err = c.record("A", p)
+	refused(t, err, "payment_key_used")
+	c.paid("A", 0)
+	p.Receipt = "R2"
+	_, err = c.record("A", p)
+	c.must(err)
+	c.paid("A", 6_000)
+}
+
 func TestReverse_TwiceAtOnceTakesBackOnce(t *testing.T) {
 	t.Parallel()
 	c := open(t)
