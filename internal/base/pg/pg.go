@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +43,8 @@ type DB struct {
 // Open migrates the database if the URL's user owns it, and returns sessions that work as Role.
 // It refuses, in a sentence, a server older than PostgreSQL 15, a schema of another release and
 // a session for which row-level security is off.
-func Open(ctx context.Context, url string, migrations Migrations) (*DB, error) {
-	config, err := pgxpool.ParseConfig(url)
+func Open(ctx context.Context, serverURL string, migrations Migrations) (*DB, error) {
+	config, err := pgxpool.ParseConfig(serverURL)
 	if err != nil {
 		// The error of the parser may repeat the URL, and with it the password.
 		return nil, problem.Invalid("database_url_wrong", nil)
@@ -69,6 +70,15 @@ func Open(ctx context.Context, url string, migrations Migrations) (*DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// Database is the URL of another database of the same server, for the same user.
+func Database(serverURL, name string) string {
+	if parsed, err := url.Parse(serverURL); err == nil && parsed.Scheme != "" {
+		parsed.Path = "/" + name
+		return parsed.String()
+	}
+	return serverURL + " dbname=" + name // key=value pairs: the last one counts
 }
 
 // bound sets what every session of the program carries. JIT is off because it costs a quarter of

@@ -35,7 +35,9 @@ type Problem struct {
 }
 
 // Invalid says that the request is wrong.
-func Invalid(code string, facts Facts) *Problem { return &Problem{Kind: KindInvalid, Code: code, Facts: facts} }
+func Invalid(code string, facts Facts) *Problem {
+	return &Problem{Kind: KindInvalid, Code: code, Facts: facts}
+}
 
 // NotFound says that there is no such thing; a thing of another organisation answers the same.
 func NotFound(code string, facts Facts) *Problem {
@@ -43,7 +45,9 @@ func NotFound(code string, facts Facts) *Problem {
 }
 
 // Refused says that a rule forbids it at this moment.
-func Refused(code string, facts Facts) *Problem { return &Problem{Kind: KindRefused, Code: code, Facts: facts} }
+func Refused(code string, facts Facts) *Problem {
+	return &Problem{Kind: KindRefused, Code: code, Facts: facts}
+}
 
 // Unavailable says that the installation is not ready.
 func Unavailable(code string, facts Facts) *Problem {

@@ -50,10 +50,7 @@ type ConvokeResult struct {
 // waits for its end.
 type Spawn func(ctx context.Context, databaseURL, campaign string) error
 
-const (
-	campaignSlug = "bench"
-	chunkSize    = 5_000 // that of a convocation run
-)
+const campaignSlug = "bench"
 
 // Convoke fills a database as a school would have it right after its imports (no statistics),
 // convokes everybody, and inserts the rows that were written once more, in the same order and
@@ -107,12 +104,7 @@ func open(ctx context.Context, ownerURL string) (*bench, error) {
 	if _, err := admin.Exec(ctx, "create database "+b.name); err != nil {
 		return nil, fmt.Errorf("make a database for the bench: %w", err)
 	}
-	config, err := pgx.ParseConfig(ownerURL)
-	if err != nil {
-		return nil, fmt.Errorf("read the server's URL: %w", err)
-	}
-	b.url = fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s", config.Host, config.Port, config.User,
-		strings.ReplaceAll(config.Password, "'", `\'`), b.name)
+	b.url = pg.Database(ownerURL, b.name)
 	if b.db, err = pg.Open(ctx, b.url, schema.Migrations()); err != nil {
 		b.close()
 		return nil, err
@@ -284,9 +276,9 @@ func (b *bench) convoke(ctx context.Context, candidates int) (time.Duration, err
 // keepRows keeps what a run wrote, with the chunk that each row was written in.
 func (b *bench) keepRows(ctx context.Context) error {
 	_, err := b.owner.Exec(ctx, `
-create table bench_claim as select (row_number() over (order by id) - 1) / `+strconv.Itoa(chunkSize)+` as chunk, * from claim order by id;
-create table bench_timeline as select (row_number() over (order by id) - 1) / `+strconv.Itoa(chunkSize)+` as chunk, * from timeline order by id;
-create table bench_notice as select (row_number() over (order by id) - 1) / `+strconv.Itoa(chunkSize)+` as chunk, * from notice order by id;
+create table bench_claim as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from claim order by id;
+create table bench_timeline as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from timeline order by id;
+create table bench_notice as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from notice order by id;
 create index on bench_claim (chunk, id); create index on bench_timeline (chunk, id); create index on bench_notice (chunk, id);
 grant select on bench_claim, bench_timeline, bench_notice to usher_app;
 grant insert on claim, notice, timeline to usher_app`)

@@ -31,8 +31,8 @@ type hand struct {
 }
 
 // byHand opens the one transaction of an act by hand and takes the campaign's lock first. An act
-// that goes well may have freed a seat, so runs under way look again.
-func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, act func(hand) error) error {
+// that changed something may have freed a seat, so runs under way look again.
+func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, act func(hand) (changed bool, err error)) error {
 	c, err := admission.FindCampaign(ctx, db, actor, campaign)
 	if err != nil {
 		return err
@@ -41,7 +41,8 @@ func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign strin
 		if _, err := admission.Lock(ctx, tx, c); err != nil {
 			return err
 		}
-		if err := act(hand{tx: tx, c: c, actor: actor}); err != nil {
+		changed, err := act(hand{tx: tx, c: c, actor: actor})
+		if err != nil || !changed {
 			return err
 		}
 		return admission.Revise(ctx, tx, c)
@@ -51,25 +52,25 @@ func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign strin
 // Seat gives a candidate a seat at a sitting: the one that is named, or the lowest free one. Only
 // who is registered, has paid and stands in a status that opens payment can be seated, by hand too.
 func Seat(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, sitting, seat string) (placed Placed, err error) {
-	err = byHand(ctx, db, actor, campaign, func(h hand) error {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
 		if placed.Candidate, err = admission.FindCandidate(ctx, h.tx, h.c, reference); err != nil {
-			return err
+			return false, err
 		}
 		if placed.Sitting, err = seating.FindSitting(ctx, h.tx, h.c, sitting); err != nil {
-			return err
+			return false, err
 		}
 		if err := h.checkCalled(ctx, placed.Candidate, placed.Sitting); err != nil {
-			return err
+			return false, err
 		}
 		if err := h.checkUnseated(ctx, placed.Candidate, placed.Sitting); err != nil {
-			return err
+			return false, err
 		}
 		claim, err := seating.Take(ctx, h.tx, h.c, seating.Taking{Candidate: placed.Candidate, Sitting: placed.Sitting, Seat: seat})
 		if err != nil {
-			return err
+			return false, err
 		}
 		placed.Seat, placed.Changed = claim.SeatLabel, true
-		return h.tell(ctx, placed.Candidate, claim, notice.KindConvocation)
+		return true, h.tell(ctx, placed.Candidate, claim, notice.KindConvocation)
 	})
 	return placed, err
 }
@@ -214,55 +215,62 @@ func Release(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, ref
 	if strings.TrimSpace(reason) == "" {
 		return placed, problem.Invalid("reason_missing", nil)
 	}
-	err = byHand(ctx, db, actor, campaign, func(h hand) error {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
 		seat, err := h.find(ctx, reference, exam)
 		if err != nil {
-			return err
+			return false, err
 		}
 		placed = Placed{Candidate: seat.candidate, Sitting: seat.sitting, Seat: seat.claim.Label(), Changed: true}
 		untold, err := h.letGo(ctx, reason, seat)
 		if err != nil || untold[seat.claim.ID] {
-			return err
+			return true, err
 		}
-		return notice.Write(ctx, h.tx, h.c.OrganisationID, h.c.ID, h.c.NoticesWait,
+		return true, notice.Write(ctx, h.tx, h.c.OrganisationID, h.c.ID, h.c.NoticesWait,
 			noticeOf(seat.candidate, seat.sitting, seat.claim.ID, notice.KindRelease))
 	})
 	return placed, err
 }
 
 // Move gives a candidate another seat of their exam, in their sitting or in another. The old one
-// is released and the new one taken in one transaction: nobody ever has two or none.
+// is released and the new one taken in one transaction: nobody ever has two or none. Who sits there
+// already stays, and is not told again.
 func Move(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, sitting, seat string) (placed Placed, err error) {
-	err = byHand(ctx, db, actor, campaign, func(h hand) error {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
 		var to seating.Sitting
 		exam := ""
 		if sitting != "" {
 			if to, err = seating.FindSitting(ctx, h.tx, h.c, sitting); err != nil {
-				return err
+				return false, err
 			}
 			exam = to.Exam
 		}
 		from, err := h.find(ctx, reference, exam)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if sitting == "" {
 			to = from.sitting
 		}
 		if sitting == "" && seat == "" {
-			return problem.Invalid("move_nowhere", nil)
+			return false, problem.Invalid("move_nowhere", nil)
 		}
-		placed = Placed{Candidate: from.candidate, Sitting: to, Changed: true}
+		placed = Placed{Candidate: from.candidate, Sitting: to, Seat: from.claim.Label()}
+		if to.ID == from.sitting.ID {
+			if same, err := seating.IsSeat(ctx, h.tx, h.c.OrganisationID, to, from.claim, seat); err != nil || same {
+				return false, err
+			}
+		}
+		placed.Changed = true
 		untold, err := h.letGo(ctx, "moved", from)
 		if err != nil {
-			return err
+			return false, err
 		}
 		claim, err := seating.Take(ctx, h.tx, h.c, seating.Taking{Candidate: from.candidate, Sitting: to, Seat: seat, ReplacesID: from.claim.ID})
 		if err != nil {
-			return err
+			return false, err
 		}
 		placed.Seat = claim.SeatLabel
-		return h.tell(ctx, from.candidate, claim, change(untold[from.claim.ID]))
+		return true, h.tell(ctx, from.candidate, claim, change(untold[from.claim.ID]))
 	})
 	return placed, err
 }
@@ -274,19 +282,19 @@ func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam s
 	if len(references) < 2 || len(references) > mostSwapped {
 		return nil, problem.Invalid("swap_impossible", problem.Facts{"most": mostSwapped})
 	}
-	err = byHand(ctx, db, actor, campaign, func(h hand) error {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
 		seats, err := h.findDistinct(ctx, exam, references)
 		if err != nil {
-			return err
+			return false, err
 		}
 		untold, err := h.letGo(ctx, "swapped", seats...)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for i, who := range seats {
 			seat := seats[(i+1)%len(seats)]
 			if err := h.checkAccessible(ctx, who, seat); err != nil {
-				return err
+				return false, err
 			}
 			taking := seating.Taking{Candidate: who.candidate, Sitting: seat.sitting, ReplacesID: who.claim.ID}
 			if seat.claim.SeatNumber != nil {
@@ -295,14 +303,14 @@ func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam s
 			}
 			claim, err := seating.Take(ctx, h.tx, h.c, taking)
 			if err != nil {
-				return err
+				return false, err
 			}
 			placed = append(placed, Placed{Candidate: who.candidate, Sitting: seat.sitting, Seat: claim.SeatLabel, Changed: true})
 			if err := h.tell(ctx, who.candidate, claim, change(untold[who.claim.ID])); err != nil {
-				return err
+				return false, err
 			}
 		}
-		return nil
+		return true, nil
 	})
 	return placed, err
 }

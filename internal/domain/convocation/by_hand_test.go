@@ -210,6 +210,25 @@ func TestMove_ReplacesTheClaim(t *testing.T) {
 	s.whole()
 }
 
+func TestMove_ToTheSameSeatTellsNobody(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(3)})
+	s.fileMany(2, person{})
+	s.convoke()
+	before := s.digest()
+	for _, to := range [][2]string{{"", "1"}, {"S001", "001"}, {"s001", ""}} {
+		placed, err := Move(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001", to[0], to[1])
+		s.must(err)
+		if placed.Changed || placed.Seat != "001" {
+			t.Errorf("to %q %q: %+v", to[0], to[1], placed)
+		}
+	}
+	if s.digest() != before {
+		t.Error("a move to where somebody sits left a trace")
+	}
+}
+
 // C15: exchanges are whole or nothing.
 func TestSwap_TwoThreeAndAcrossRooms(t *testing.T) {
 	t.Parallel()

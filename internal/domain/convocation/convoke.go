@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,9 +35,9 @@ const Task = "convoke"
 
 // Bounds of a run.
 const (
-	chunkSize    = 5_000 // candidates a transaction: well under a second under the campaign's lock
+	ChunkSize    = 5_000 // candidates a transaction: well under a second under the campaign's lock
 	chunkRetries = 5     // how often a chunk that collided with another transaction is repeated
-	mostPasses   = 50    // how often a run looks again from the first filer because something changed
+	mostLooks    = 50    // how often a run looks again from the first filer because something changed
 )
 
 // Target is what is to be convoked.
@@ -72,7 +73,7 @@ func (o Options) at(step string) {
 // withDefaults fills in what a run outside of a test never chooses.
 func (o Options) withDefaults() Options {
 	if o.chunk == 0 {
-		o.chunk = chunkSize
+		o.chunk = ChunkSize
 	}
 	if o.lock == nil {
 		o.lock = admission.Lock
@@ -94,7 +95,7 @@ type execution struct {
 	db       *pg.DB
 	actor    timeline.Actor
 	campaign admission.Campaign
-	target   Target
+	scope    scope
 	runID    int64
 	counters counters
 	options  Options
@@ -108,7 +109,7 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 	if err != nil {
 		return 0, err
 	}
-	exams, err := targetExams(ctx, db, campaign, target)
+	within, err := scopeOf(ctx, db, campaign, target)
 	if err != nil {
 		return 0, err
 	}
@@ -117,11 +118,11 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 		return 0, err
 	}
 	e := &execution{
-		db: db, actor: actor, campaign: campaign, target: target, runID: runID, options: options.withDefaults(),
+		db: db, actor: actor, campaign: campaign, scope: within, runID: runID, options: options.withDefaults(),
 		counters: counters{Total: options.Total},
 	}
 	e.options.at("started")
-	if err := e.work(ctx, exams); err != nil {
+	if err := e.work(ctx); err != nil {
 		// The run is marked even when its context was cancelled: what it did stands, and it says so.
 		if failed := run.Fail(context.WithoutCancel(ctx), db, campaign.OrganisationID, runID, e.counters, err); failed != nil {
 			return runID, errors.Join(err, failed)
@@ -131,34 +132,53 @@ func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 	return runID, nil
 }
 
-func (e *execution) work(ctx context.Context, exams []seating.Exam) error {
-	for _, exam := range exams {
+func (e *execution) work(ctx context.Context) error {
+	for _, exam := range e.scope.exams {
 		if err := e.convokeExam(ctx, exam); err != nil {
 			return fmt.Errorf("convoke exam %s: %w", exam.Code, err)
 		}
 	}
-	return e.finish(ctx, exams)
+	return e.finish(ctx)
 }
 
-// targetExams are the exams to convoke for: all of the campaign, one, or that of one sitting.
-func targetExams(ctx context.Context, db *pg.DB, c admission.Campaign, target Target) (exams []seating.Exam, err error) {
+// scope is what a target comes to: its exams, and the one sitting if it names one. Only those whom
+// that sitting could take are in its scope; the others are no concern of the run.
+type scope struct {
+	exams    []seating.Exam
+	sitting  string // reference; empty: all to come
+	centreID int64  // of that sitting; 0: all centres
+}
+
+func (s scope) examIDs() []int64 {
+	ids := make([]int64, len(s.exams))
+	for i, exam := range s.exams {
+		ids[i] = exam.ID
+	}
+	return ids
+}
+
+func scopeOf(ctx context.Context, db *pg.DB, c admission.Campaign, target Target) (found scope, err error) {
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		if exams, err = seating.Exams(ctx, tx, c, target.Exam); err != nil || target.Sitting == "" {
+		if found.exams, err = seating.Exams(ctx, tx, c, target.Exam); err != nil || target.Sitting == "" {
 			return err
 		}
 		sitting, err := seating.FindSitting(ctx, tx, c, target.Sitting)
 		if err != nil {
 			return err
 		}
-		for _, exam := range exams {
+		if err := seating.CheckToCome(ctx, tx, sitting); err != nil {
+			return err
+		}
+		found.sitting, found.centreID = sitting.Reference, sitting.CentreID
+		for _, exam := range found.exams {
 			if exam.ID == sitting.ExamID {
-				exams = []seating.Exam{exam}
+				found.exams = []seating.Exam{exam}
 				return nil
 			}
 		}
 		return problem.Invalid("sitting_of_other_exam", problem.Facts{"sitting": sitting.Reference, "exam": sitting.Exam})
 	})
-	return exams, err
+	return found, err
 }
 
 // walkIndexes lets the statements of this transaction walk the filing order by its index and look
@@ -199,30 +219,40 @@ type mark struct {
 }
 
 // readEligible reads, in filing order, the next candidates who are to be called: after the mark,
-// and not yet refused by this run; a run without refusals has runID zero here, and asks nothing.
-func readEligible(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID, runID int64, after mark, limit int) ([]applicant, error) {
+// and, with a centre, those whom it could take.
+func readEligible(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID, centreID int64, after mark, limit int) ([]applicant, error) {
 	rows, err := tx.Query(ctx, `
 select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coalesce(t.centre_id, 0) as centre_id,
        t.needs_accessible, t.has_email, t.has_phone
   from standing($1, $2) t
- where t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5)
+ where t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5) and ($6 = 0 or t.centre_id is null or t.centre_id = $6)
    and t.opens_payment and t.paid and t.claim_id is null
-   and ($6 = 0 or (select 1 from refusal f where f.organisation_id = $1 and f.run_id = $6 and f.list = 'refused'
-           and f.item = t.candidate_id || '/' || t.exam_id limit 1) is null)
- order by t.filed_at, t.candidate_id limit $7`, pg.PlanAnew, c.OrganisationID, c.ID, examID, after.filedAt, after.id, runID, limit)
+ order by t.filed_at, t.candidate_id limit $7`, pg.PlanAnew, c.OrganisationID, c.ID, examID, after.filedAt, after.id, centreID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
 	var a applicant
 	applicants := make([]applicant, 0, limit)
-	_, err = pgx.ForEachRow(rows, []any{
-		&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
-		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone,
-	}, func() error { applicants = append(applicants, a); return nil })
+	_, err = pgx.ForEachRow(rows, []any{&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
+		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone}, func() error { applicants = append(applicants, a); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
 	return applicants, nil
+}
+
+// undecided leaves out those whom the run has refused already: a look from the first filer meets
+// them again.
+func (e *execution) undecided(ctx context.Context, tx pgx.Tx, exam seating.Exam, applicants []applicant) ([]applicant, error) {
+	items := make([]string, len(applicants))
+	for i, a := range applicants {
+		items[i] = item(a.CandidateID, exam.ID)
+	}
+	refused, err := run.Standing(ctx, tx, e.campaign.OrganisationID, e.runID, run.ListRefused, items)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(applicants, func(a applicant) bool { return refused[item(a.CandidateID, exam.ID)] }), nil
 }
 
 func item(candidateID, examID int64) string {
@@ -234,42 +264,48 @@ type pass struct {
 	exam     seating.Exam
 	openings *seating.Openings
 	revision admission.Revision
+	known    bool // the revision is
 	after    mark
-	fresh    bool // nothing was read since the last look from the first filer
-	looks    int  // how often it began anew because the campaign was revised
+	again    bool // an earlier look may have refused those whom this one meets
+	fresh    bool // this look met nobody who was not decided
+	revised  int  // how often it began anew because of a revision, since somebody was seated
+	settled  bool // it does not begin anew any more
 }
 
-// convokeExam takes chunk after chunk until a look from the first filer finds nobody who is
+// begin starts another look from the first filer.
+func (p *pass) begin() { p.after, p.again, p.fresh = mark{}, true, true }
+
+// convokeExam takes chunk after chunk until a look from the first filer meets nobody who is
 // neither seated nor refused by this run. When seats came free or somebody may sit elsewhere
 // (the campaign was revised), those whom the run refused are looked at again: nobody may be
-// refused for lack of seats while a later filer gets one.
+// refused for lack of seats while a later filer gets one. A campaign that never comes to rest gets
+// one last look that does not begin anew, so that a run always ends.
 func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
 	p := &pass{exam: exam, fresh: true}
-	for passes, idle := 0, 0; ; {
-		looks, seated := p.looks, e.counters.Seated
+	for looks := 1; ; {
 		done, err := e.chunk(ctx, p, e.options.chunk)
 		if err != nil {
 			return err
 		}
+		last := p.settled
+		if !last && (looks == mostLooks || p.revised == mostLooks) {
+			p.begin()
+			p.settled = true
+			continue
+		}
 		switch {
-		case e.counters.Seated > seated:
-			idle = 0
-		case p.looks > looks:
-			idle++ // it began anew and seated nobody: that may go on for ever
-		}
-		if done && p.fresh {
+		case !done:
+			continue
+		case p.fresh:
 			return e.rank(ctx, exam)
-		}
-		if done {
-			passes++
-			p.after, p.fresh = mark{}, true
-		}
-		if passes == mostPasses || idle == mostPasses {
+		case last:
 			if err := e.refuseRest(ctx, p); err != nil {
 				return err
 			}
 			return e.rank(ctx, exam)
 		}
+		looks++
+		p.begin()
 	}
 }
 
@@ -341,7 +377,10 @@ func (e *execution) setAside(ctx context.Context, p *pass, at *fault) error {
 		if err := e.lookAgain(ctx, tx, &next, &gained, revision); err != nil {
 			return err
 		}
-		next.fresh = false
+		if next.after == p.after { // it did not begin anew: go on behind them
+			next.after = mark{at.applicant.FiledAt, at.applicant.CandidateID}
+		}
+		next.again, next.fresh = true, false
 		gained.Refused++
 		if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID,
 			refusalOf(at.applicant, p.exam, "fault", problem.Facts{"incident": incident})); err != nil {
@@ -370,7 +409,7 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 		if err := e.lookAgain(ctx, tx, &p, &gained, revision); err != nil {
 			return err
 		}
-		applicants, err := readEligible(ctx, tx, c, p.exam.ID, e.refusing(gained), p.after, limit)
+		applicants, err := readEligible(ctx, tx, c, p.exam.ID, e.scope.centreID, p.after, limit)
 		if err != nil {
 			return err
 		}
@@ -378,7 +417,13 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 			return nil
 		}
 		last := applicants[len(applicants)-1]
-		p.after, p.fresh = mark{last.FiledAt, last.CandidateID}, false
+		p.after = mark{last.FiledAt, last.CandidateID}
+		if p.again {
+			if applicants, err = e.undecided(ctx, tx, p.exam, applicants); err != nil || len(applicants) == 0 {
+				return err
+			}
+		}
+		p.fresh = false
 		if err := e.seat(ctx, tx, &p, &gained, applicants); err != nil {
 			if len(applicants) == 1 {
 				return &fault{applicants[0], err}
@@ -397,33 +442,27 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 	return p, gained, done, err
 }
 
-// refusing is the run's id once it has refused somebody.
-func (e *execution) refusing(c counters) int64 {
-	if c.Refused == 0 {
-		return 0
-	}
-	return e.runID
-}
-
-// lookAgain begins anew from the first filer when the campaign was revised since the last chunk.
+// lookAgain begins anew from the first filer when the campaign was revised since the last chunk: it
+// takes back whom it refused. A settled pass only learns the openings anew.
 func (e *execution) lookAgain(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, revision admission.Revision) error {
 	if p.openings != nil && p.revision == revision {
 		return nil
 	}
-	openings, err := seating.Open(ctx, tx, e.campaign, p.exam.ID, e.target.Sitting)
+	openings, err := seating.Open(ctx, tx, e.campaign, p.exam.ID, e.scope.sitting)
 	if err != nil {
 		return err
 	}
-	if p.openings != nil || p.revision != revision {
+	if p.known && p.revision != revision && !p.settled {
 		taken, err := run.Withdraw(ctx, tx, e.campaign.OrganisationID, e.runID, p.exam.ID, run.ListRefused)
 		if err != nil {
 			return err
 		}
 		gained.Refused -= taken
-		p.after, p.fresh = mark{}, true
-		p.looks++
+		p.begin()
+		p.again = false
+		p.revised++
 	}
-	p.openings, p.revision = openings, revision
+	p.openings, p.revision, p.known = openings, revision, true
 	return nil
 }
 
@@ -451,18 +490,27 @@ func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counte
 	e.options.at("noticed")
 	refusals := make([]run.Refusal, 0, len(outcome.Misses))
 	for _, miss := range outcome.Misses {
-		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(p.exam)))
+		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(p.exam, miss)))
 	}
 	if err := run.Refuse(ctx, tx, c.OrganisationID, e.runID, refusals...); err != nil {
 		return err
 	}
 	e.options.at("refused")
+	if len(outcome.Claims) > 0 {
+		p.revised = 0
+	}
 	gained.Seated += len(outcome.Claims)
 	gained.Refused += len(outcome.Misses)
 	return nil
 }
 
-func missFacts(exam seating.Exam) problem.Facts { return problem.Facts{"exam": exam.Code} }
+func missFacts(exam seating.Exam, miss seating.Miss) problem.Facts {
+	facts := problem.Facts{"exam": exam.Code}
+	if miss.With != "" {
+		facts["with"] = miss.With
+	}
+	return facts
+}
 
 func refusalOf(a applicant, exam seating.Exam, reason string, facts problem.Facts) run.Refusal {
 	return run.Refusal{
@@ -573,27 +621,49 @@ func (e *execution) report() {
 	}
 }
 
-// refuseRest names those for whom the run never found a quiet moment: every look was followed by
-// another change.
+// refuseRest names those whom the last look of a campaign that never came to rest did not meet.
 func (e *execution) refuseRest(ctx context.Context, p *pass) error {
 	for after := (mark{}); ; {
-		left := 0
-		err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
-			rest, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.runID, after, chunkSize)
-			if err != nil || len(rest) == 0 {
+		met := 0
+		err := e.inTurn(ctx, func(tx pgx.Tx) error {
+			if err := walkIndexes(ctx, tx); err != nil {
 				return err
 			}
-			left = len(rest)
-			after = mark{rest[left-1].FiledAt, rest[left-1].CandidateID}
-			refusals := make([]run.Refusal, left)
-			for i, a := range rest {
-				refusals[i] = refusalOf(a, p.exam, "changing", missFacts(p.exam))
+			if _, err := e.options.lock(ctx, tx, e.campaign); err != nil {
+				return err
 			}
-			return run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, refusals...)
+			rest, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.scope.centreID, after, e.options.chunk)
+			if met = len(rest); err != nil || met == 0 {
+				return err
+			}
+			after = mark{rest[met-1].FiledAt, rest[met-1].CandidateID}
+			if rest, err = e.undecided(ctx, tx, p.exam, rest); err != nil {
+				return err
+			}
+			refusals := make([]run.Refusal, len(rest))
+			for i, a := range rest {
+				refusals[i] = refusalOf(a, p.exam, "changing", problem.Facts{"exam": p.exam.Code})
+			}
+			e.counters.Refused += len(rest)
+			if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, refusals...); err != nil {
+				return err
+			}
+			return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, e.counters)
 		})
-		if err != nil || left == 0 {
+		if err != nil || met == 0 {
 			return err
 		}
-		e.counters.Refused += left
+	}
+}
+
+// inTurn runs fn in a transaction of its own, and again when it collided with another.
+func (e *execution) inTurn(ctx context.Context, fn func(pgx.Tx) error) error {
+	for attempt := 0; ; attempt++ {
+		before := e.counters
+		err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, fn)
+		if err == nil || !pg.MayRepeat(err) || attempt == chunkRetries {
+			return err
+		}
+		e.counters = before
 	}
 }

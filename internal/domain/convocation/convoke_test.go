@@ -228,6 +228,7 @@ func TestConvoke_SeatsGivenAtTheDoorCountAgainstCapacity(t *testing.T) {
 	report = s.convoke()
 	s.equal("a seat beside the promises", s.seats(), []string{"C0001 S001/door", "C0002 S001/door", "C0003 S001/001"})
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0004 room_full"})
+	refused(t, s.seat("C0004", "S001", "2"), "sitting_full") // free, and promised to somebody at the door
 	_, err = seating.SetCapacity(t.Context(), s.db, s.actor, s.campaign.Slug, "S001", places(2))
 	refused(t, err, "capacity_in_use") // no seat number says so: three people hold a place
 }
@@ -376,7 +377,33 @@ func TestConvoke_TwoExamsAtTheSameHour(t *testing.T) {
 	report := s.convoke()
 	s.equal("seats", s.seats(), []string{"C0001 S001/001", "C0001 " + later + "/001", "C0002 S001/002", "C0003 S002/001"})
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0002 clash"})
+	if with := s.refusals(report, run.ListRefused)[0].Facts["with"]; with != "BIO S001" {
+		t.Errorf("it clashes with %v, want BIO S001", with)
+	}
 	s.noOverlap()
+}
+
+// A run for one sitting is no concern of those who chose another centre.
+func TestConvoke_OneSittingConcernsWhomItCouldTake(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{centre: "Kayes", capacity: places(1)})
+	s.sit(hall{centre: "Gao", day: 1, capacity: places(5)})
+	s.sit(hall{day: -31, capacity: places(5)})
+	s.file(person{centre: "Gao"}, person{centre: "Kayes"}, person{}, person{centre: "Gao"})
+	target := s.target()
+	target.Sitting = "S001"
+	report := s.convokeWith(target, Options{chunk: 1})
+	s.equal("seats", s.seats(), []string{"C0002 S001/001"})
+	s.equal("refused", s.list(report, run.ListRefused), []string{"C0003 room_full"})
+	forecast, err := Foresee(t.Context(), s.db, s.actor, target)
+	s.must(err)
+	if forecast.Eligible != 1 {
+		t.Errorf("foreseen for the sitting: %+v, want C0003 alone", forecast)
+	}
+	target.Sitting = "S003"
+	_, err = Convoke(t.Context(), s.db, s.actor, target, Options{})
+	refused(t, err, "sitting_begun")
 }
 
 // C19: an exam uses fewer places than the room has chairs, and some were seated the day before.
@@ -420,6 +447,21 @@ func TestForesee_CountsAtMostWhatIsSent(t *testing.T) {
 	s.must(err)
 	if forecast != (Forecast{Eligible: 3, Emails: 2, SMS: 1}) {
 		t.Errorf("got %+v", forecast)
+	}
+
+	// Who was seated, could not be told and has an address now will be sent something too.
+	other := newSchool(t, "MATH")
+	other.sit(hall{capacity: places(2)})
+	other.file(person{silent: true}, person{silent: true})
+	other.convoke()
+	other.owner(`update candidate set phone = '+22376000001' where reference = 'C0001'`)
+	forecast, err = Foresee(t.Context(), other.db, other.actor, other.target())
+	other.must(err)
+	if forecast != (Forecast{SMS: 1}) {
+		t.Errorf("got %+v, want one SMS", forecast)
+	}
+	if report := other.convoke(); report.ToldNow != 1 {
+		t.Errorf("told %d", report.ToldNow)
 	}
 }
 

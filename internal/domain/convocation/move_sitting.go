@@ -1,6 +1,7 @@
 package convocation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -27,34 +28,30 @@ type SittingMove struct {
 // MoveSitting moves a whole sitting to another room or time. Everybody keeps their seat and is
 // told; the timeline keeps what each was told first. A move that changes nothing tells nobody.
 func MoveSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference string, to SittingMove) (moved seating.Sitting, people int, err error) {
-	err = byHand(ctx, db, actor, campaign, func(h hand) error {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
 		before, err := seating.FindSitting(ctx, h.tx, h.c, reference)
 		if err != nil {
-			return err
+			return false, err
 		}
 		moved = before
-		now, err := pg.Now(ctx, h.tx)
-		if err != nil {
-			return err
-		}
-		if !before.StartsAt.After(now) {
-			return problem.Refused("sitting_begun", problem.Facts{"sitting": before.Reference, "starts_at": before.Begins()})
+		if err := seating.CheckToCome(ctx, h.tx, before); err != nil {
+			return false, err
 		}
 		roomID, startsAt, endsAt, err := h.destination(ctx, before, to)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if !startsAt.After(now) {
-			return problem.Refused("sitting_into_past", problem.Facts{"sitting": before.Reference})
+		if now, err := pg.Now(ctx, h.tx); err != nil || !startsAt.After(now) {
+			return false, cmp.Or(err, error(problem.Refused("sitting_into_past", problem.Facts{"sitting": before.Reference})))
 		}
 		if roomID == before.RoomID && startsAt.Equal(before.StartsAt) && endsAt.Equal(before.EndsAt) {
-			return nil
+			return false, nil
 		}
 		if moved, err = seating.MoveSitting(ctx, h.tx, h.c, before, roomID, startsAt, endsAt); err != nil {
-			return err
+			return false, err
 		}
 		people, err = h.tellMoved(ctx, before, moved)
-		return err
+		return true, err
 	})
 	return moved, people, err
 }

@@ -25,8 +25,7 @@ type Report struct {
 	State         run.State
 	StartedAt     time.Time
 	Duration      time.Duration // until the end, or until now
-	Error         string
-	Total         int // eligible without a seat when it began
+	Total         int           // eligible without a seat when it began
 	Seated        int
 	AlreadySeated int
 	ToldNow       int // seated before, without an address then, with one now
@@ -61,7 +60,7 @@ func (r Report) OnBound() []Fill {
 func ReadReport(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64) (Report, error) {
 	var report Report
 	err := seeRun(ctx, db, actor, runID, func(tx pgx.Tx, r run.Run) error {
-		report = Report{Run: r.ID, Actor: r.Actor, State: r.State, StartedAt: r.StartedAt, Error: r.Error}
+		report = Report{Run: r.ID, Actor: r.Actor, State: r.State, StartedAt: r.StartedAt}
 		var kept outcome
 		if err := json.Unmarshal(r.Counters, &kept); err != nil {
 			return fmt.Errorf("read the counters of run %d: %w", r.ID, err)

@@ -37,9 +37,6 @@ type Notice struct {
 	HasPhone    bool
 }
 
-// Unreachable tells whether there is no channel to tell it on.
-func (n Notice) Unreachable() bool { return !n.HasEmail && !n.HasPhone }
-
 // Write adds the notices in one statement; one that exists already stays as it is. With wait they
 // are kept until somebody releases them.
 func Write(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, wait bool, notices ...Notice) error {
@@ -100,25 +97,20 @@ returning subject_id, kind = 'convocation'`, organisationID, claimIDs)
 }
 
 // Retry makes ready what could not be told for want of an address that is known by now, and tells
-// how many people that concerns.
+// how many people that concerns. The caller holds the campaign's lock: what a release withdraws
+// meanwhile stays withdrawn.
 func Retry(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, wait bool) (people int, err error) {
 	ready := "pending"
 	if wait {
 		ready = "waiting"
 	}
-	err = tx.QueryRow(ctx, `
-with reachable as materialized (
-  select n.id, c.email, c.phone
-    from notice n
-   cross join lateral (select email, phone from candidate where organisation_id = $1 and id = n.candidate_id offset 0) c
-   where n.organisation_id = $1 and n.campaign_id = $2 and n.email_state = 'unreachable' and n.sms_state = 'unreachable'
-     and (c.email <> '' or c.phone <> '')),
+	err = tx.QueryRow(ctx, reachable+`,
 retried as (
   update notice n
      set email_state = case when r.email <> '' then $3 else n.email_state end,
          sms_state = case when r.phone <> '' then $3 else n.sms_state end
     from reachable r
-   where n.organisation_id = $1 and n.id = r.id
+   where n.organisation_id = $1 and n.id = r.id and n.email_state = 'unreachable' and n.sms_state = 'unreachable'
   returning n.candidate_id)
 select count(distinct candidate_id) from retried`, organisationID, campaignID, ready).Scan(&people)
 	if err != nil {
@@ -126,3 +118,23 @@ select count(distinct candidate_id) from retried`, organisationID, campaignID, r
 	}
 	return people, nil
 }
+
+// Retriable counts the messages that Retry would make ready.
+func Retriable(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64) (emails, sms int, err error) {
+	err = tx.QueryRow(ctx, reachable+` select count(*) filter (where email <> ''), count(*) filter (where phone <> '') from reachable`,
+		organisationID, campaignID).Scan(&emails, &sms)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count those who have an address now: %w", err)
+	}
+	return emails, sms, nil
+}
+
+// reachable are the notices that could be told on no channel, of people who have an address now.
+// Candidates are looked up one by one, whatever the statistics say.
+const reachable = `
+with reachable as materialized (
+  select n.id, c.email, c.phone
+    from notice n
+   cross join lateral (select email, phone from candidate where organisation_id = $1 and id = n.candidate_id offset 0) c
+   where n.organisation_id = $1 and n.campaign_id = $2 and n.email_state = 'unreachable' and n.sms_state = 'unreachable'
+     and (c.email <> '' or c.phone <> ''))`

@@ -77,16 +77,11 @@ func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, rece
 	for i, receipt := range receipts {
 		keys[i] = ReceiptKey(c, receipt)
 	}
-	// Those of lists are found by their keys, one by one; the counter's, which are few, by reading them.
 	return collectRecorded(tx.Query(ctx, recordedColumns+`
  where p.organisation_id = $1 and p.id in (
-   select found.id from unnest($3::text[]) w(key), lateral (
-     select p.id from payment p where p.organisation_id = $1 and p.idempotency_key = w.key limit 1) found
-    union
-   select p.id from payment p
-    where p.organisation_id = $1 and p.campaign_id = $2 and p.source = '' and p.reverses_id is null
-      and p.receipt in (select unnest($4::text[])))
- order by p.id`, c.OrganisationID, c.ID, keys, receipts))
+   select found.id from unnest($2::text[]) w(key), lateral (
+     select p.id from payment p where p.organisation_id = $1 and p.idempotency_key = w.key limit 1) found)
+ order by p.id`, c.OrganisationID, keys))
 }
 
 // RecordedWithoutReceipt reads what these candidates paid without a receipt number.

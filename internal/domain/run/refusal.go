@@ -80,6 +80,21 @@ func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID, examID int6
 	return int(tag.RowsAffected()), nil
 }
 
+// Standing tells which of the items stand in a list of the run.
+func Standing(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, items []string) (map[string]bool, error) {
+	rows, err := tx.Query(ctx, `select item from refusal where organisation_id = $1 and run_id = $2 and list = $3 and item = any($4)`,
+		organisationID, runID, list, items)
+	if err != nil {
+		return nil, fmt.Errorf("look up the refusals: %w", err)
+	}
+	standing := map[string]bool{}
+	var item string
+	if _, err := pgx.ForEachRow(rows, []any{&item}, func() error { standing[item] = true; return nil }); err != nil {
+		return nil, fmt.Errorf("look up the refusals: %w", err)
+	}
+	return standing, nil
+}
+
 // Refusals lists a part of a report in its order, at most limit rows after the first offset.
 func Refusals(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, offset, limit int) ([]Refusal, error) {
 	rows, err := tx.Query(ctx, `

@@ -104,9 +104,13 @@ func end(ctx context.Context, tx pgx.Tx, organisationID, runID int64, state Stat
 	if err != nil {
 		return fmt.Errorf("write the counters of the run: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `
+	tag, err := tx.Exec(ctx, `
 update run set state = $3, counters = $4, finished_at = clock(), error = $5
- where organisation_id = $1 and id = $2 and state = 'running'`, organisationID, runID, state, string(text), why); err != nil {
+ where organisation_id = $1 and id = $2 and state = 'running'`, organisationID, runID, state, string(text), why)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("run %d is not running any more", runID)
+	}
+	if err != nil {
 		return fmt.Errorf("end the run: %w", err)
 	}
 	return nil

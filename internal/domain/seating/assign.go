@@ -3,7 +3,6 @@ package seating
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +20,7 @@ type Claim struct {
 type Miss struct {
 	CandidateID int64
 	Reason      Reason
+	With        string // what clashes
 }
 
 // Outcome of an assignment. Every applicant is in exactly one of its lists.
@@ -93,15 +93,15 @@ func (o *Openings) choose(ctx context.Context, tx pgx.Tx, organisationID int64, 
 	choices := make([]Choice, 0, len(applicants))
 	var misses []Miss
 	for _, applicant := range applicants {
-		choice, reason, unknown := o.place(applicant)
+		choice, miss, unknown := o.place(applicant)
 		for unknown != nil {
 			if err := o.read(ctx, tx, organisationID, unknown); err != nil {
 				return nil, nil, err
 			}
-			choice, reason, unknown = o.place(applicant)
+			choice, miss, unknown = o.place(applicant)
 		}
-		if reason != "" {
-			misses = append(misses, Miss{CandidateID: applicant.CandidateID, Reason: reason})
+		if miss.Reason != "" {
+			misses = append(misses, miss)
 			continue
 		}
 		choices = append(choices, choice)
@@ -222,20 +222,21 @@ func readBusy(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64
 		ids[i], of[applicant.CandidateID] = applicant.CandidateID, i
 	}
 	rows, err := tx.Query(ctx, `
-select k.candidate_id, s.starts_at, s.ends_at
+select k.candidate_id, s.starts_at, s.ends_at, e.code || ' ' || s.reference
   from unnest($4::bigint[]) w(candidate_id)
   join claim k on k.organisation_id = $1 and k.candidate_id = w.candidate_id and k.released_at is null and k.exam_id <> $3
   join sitting s on (s.organisation_id, s.id) = (k.organisation_id, k.sitting_id)
+  join exam e on (e.organisation_id, e.id) = (k.organisation_id, k.exam_id)
  where exists (select from exam e where e.organisation_id = $1 and e.campaign_id = $2 and e.id <> $3)`,
 		pg.PlanAnew, c.OrganisationID, c.ID, examID, ids)
 	if err != nil {
 		return fmt.Errorf("read the other sittings of the applicants: %w", err)
 	}
 	var id int64
-	var from, until time.Time
-	_, err = pgx.ForEachRow(rows, []any{&id, &from, &until}, func() error {
+	var busy Interval
+	_, err = pgx.ForEachRow(rows, []any{&id, &busy.From, &busy.Until, &busy.Sitting}, func() error {
 		applicant := &applicants[of[id]]
-		applicant.Busy = append(applicant.Busy, Interval{From: from, Until: until})
+		applicant.Busy = append(applicant.Busy, busy)
 		return nil
 	})
 	if err != nil {

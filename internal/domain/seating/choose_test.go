@@ -32,13 +32,14 @@ func TestLabel(t *testing.T) {
 func TestOverlaps_EndsAreExcluded(t *testing.T) {
 	t.Parallel()
 	at := func(hour int) time.Time { return time.Date(2027, 6, 1, hour, 0, 0, 0, time.UTC) }
-	busy := []Interval{{From: at(10), Until: at(12)}}
+	busy := []Interval{{From: at(10), Until: at(12), Sitting: "BIO S001"}}
 	for _, c := range []struct {
 		from, until int
 		want        bool
 	}{{8, 10, false}, {12, 14, false}, {9, 11, true}, {11, 13, true}, {10, 12, true}, {9, 13, true}, {11, 12, true}} {
-		if got := overlaps(busy, &Sitting{StartsAt: at(c.from), EndsAt: at(c.until)}); got != c.want {
-			t.Errorf("%d to %d: overlaps %v, want %v", c.from, c.until, got, c.want)
+		with, got := overlaps(busy, &Sitting{StartsAt: at(c.from), EndsAt: at(c.until)})
+		if got != c.want || (with == "BIO S001") != c.want {
+			t.Errorf("%d to %d: overlaps %v with %q, want %v", c.from, c.until, got, with, c.want)
 		}
 	}
 }
@@ -93,7 +94,7 @@ func TestPlace_Reasons(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2027, 6, 1, hour, 0, 0, 0, time.UTC) }
 	full := func(centre int64) Sitting { return Sitting{CentreID: centre, StartsAt: at(8), EndsAt: at(9)} }
 	open := func(centre int64) Sitting { s := full(centre); s.Places = 1; return s }
-	busy := []Interval{{From: at(8), Until: at(9)}}
+	busy := []Interval{{From: at(8), Until: at(9), Sitting: "BIO S001"}}
 	for _, c := range []struct {
 		name     string
 		sittings []Sitting
@@ -118,9 +119,12 @@ func TestPlace_Reasons(t *testing.T) {
 				o.halls[i] = freeHall(s, nil, nil, 0)
 				o.full[i] = o.halls[i].left == 0
 			}
-			_, reason, unknown := o.place(c.who)
-			if reason != c.want || unknown != nil {
-				t.Errorf("got %q (unknown %v), want %q", reason, unknown, c.want)
+			_, miss, unknown := o.place(c.who)
+			if miss.Reason != c.want || unknown != nil {
+				t.Errorf("got %+v (unknown %v), want %q", miss, unknown, c.want)
+			}
+			if (miss.With == "BIO S001") != (c.want == ReasonClash) {
+				t.Errorf("%s with %q", miss.Reason, miss.With)
 			}
 		})
 	}

@@ -1,6 +1,9 @@
 package seating
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Applicant is one person who wants a place at an exam; applicants come in filing order.
 type Applicant struct {
@@ -11,7 +14,10 @@ type Applicant struct {
 }
 
 // Interval is a time at which somebody already sits somewhere, its end excluded.
-type Interval struct{ From, Until time.Time }
+type Interval struct {
+	From, Until time.Time
+	Sitting     string // what it is: exam and reference, for the sentence that names it
+}
 
 // Choice is a proposed seat.
 type Choice struct {
@@ -68,6 +74,11 @@ func (h *hall) take(accessible bool) (given seat, isAccessible bool) {
 	return given, false
 }
 
+// holds tells whether a seat is free.
+func (h *hall) holds(wanted seat) bool {
+	return slices.Contains(h.ordinary, wanted) || slices.Contains(h.accessible, wanted)
+}
+
 // line is a list of sittings in order, of the exam or of one centre; those before first are full.
 type line struct {
 	sittings []int
@@ -77,32 +88,34 @@ type line struct {
 // place chooses the first sitting in order that has a place left and does not overlap another of
 // the applicant's, and the seat in it. When it needs to know a sitting that was not read yet, it
 // says from where in the line on. A pure rule: the database has not been asked.
-func (o *Openings) place(a Applicant) (choice Choice, reason Reason, unknown *line) {
+func (o *Openings) place(a Applicant) (choice Choice, miss Miss, unknown *line) {
+	miss.CandidateID = a.CandidateID
 	in := &o.all
 	if a.CentreID != 0 {
 		in = o.byCentre[a.CentreID]
 		if in == nil {
-			return choice, o.noSittingAtCentre(), nil
+			miss.Reason = o.noSittingAtCentre()
+			return choice, miss, nil
 		}
 	}
 	if len(in.sittings) == 0 {
-		return choice, ReasonNoSitting, nil
+		miss.Reason = ReasonNoSitting
+		return choice, miss, nil
 	}
 	for in.first < len(in.sittings) && o.full[in.sittings[in.first]] {
 		in.first++
 	}
-	clash := false
 	for _, nth := range in.sittings[in.first:] {
 		if o.full[nth] {
 			continue
 		}
 		h, known := o.halls[nth]
 		if !known {
-			return choice, "", in
+			return choice, miss, in
 		}
 		sitting := &o.sittings[nth]
-		if overlaps(a.Busy, sitting) {
-			clash = true
+		if with, clash := overlaps(a.Busy, sitting); clash {
+			miss.With = with
 			continue
 		}
 		given, accessible := h.take(a.NeedsAccessible)
@@ -112,17 +125,19 @@ func (o *Openings) place(a Applicant) (choice Choice, reason Reason, unknown *li
 		return Choice{
 			CandidateID: a.CandidateID, Sitting: sitting,
 			SeatNumber: given.number, SeatLabel: given.label, Accessible: accessible,
-		}, "", nil
+		}, Miss{}, nil
 	}
 	switch {
-	case clash:
-		return choice, ReasonClash, nil
+	case miss.With != "":
+		miss.Reason = ReasonClash
 	case len(in.sittings) == 1:
-		return choice, ReasonRoomFull, nil
+		miss.Reason = ReasonRoomFull
 	case a.CentreID != 0:
-		return choice, ReasonCentreFull, nil
+		miss.Reason = ReasonCentreFull
+	default:
+		miss.Reason = ReasonExamFull
 	}
-	return choice, ReasonExamFull, nil
+	return choice, miss, nil
 }
 
 func (o *Openings) noSittingAtCentre() Reason {
@@ -132,11 +147,12 @@ func (o *Openings) noSittingAtCentre() Reason {
 	return ReasonNoSittingAtCentre
 }
 
-func overlaps(busy []Interval, s *Sitting) bool {
+// overlaps names the sitting of somebody that another one overlaps.
+func overlaps(busy []Interval, s *Sitting) (with string, clash bool) {
 	for _, other := range busy {
 		if other.From.Before(s.EndsAt) && s.StartsAt.Before(other.Until) {
-			return true
+			return other.Sitting, true
 		}
 	}
-	return false
+	return "", false
 }

@@ -177,9 +177,7 @@ func ClaimOf(ctx context.Context, tx pgx.Tx, organisationID, candidateID, examID
 
 // ClaimsAt lists the live claims of a sitting by seat.
 func ClaimsAt(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) ([]LiveClaim, error) {
-	// Two parts, so that each has its index: by seat, and of those without one.
-	rows, err := tx.Query(ctx, claimColumns+` and k.sitting_id = $2 and k.seat_number is not null union all `+
-		claimColumns+` and k.sitting_id = $2 and k.seat_number is null order by seat_number nulls last, id`, organisationID, sittingID)
+	rows, err := tx.Query(ctx, claimColumns+` and k.sitting_id = $2 order by k.seat_number nulls last, k.id`, organisationID, sittingID)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims: %w", err)
 	}

@@ -52,19 +52,27 @@ values ($1, $2, $3, nullif($4, 0), nullif($5, ''), $6, $7, nullif($8, 0)) return
 // checkTaking refuses what a run would not do either: a sitting that has begun, and one that
 // overlaps another of the candidate's.
 func checkTaking(ctx context.Context, tx pgx.Tx, c admission.Campaign, t Taking) error {
-	now, err := pg.Now(ctx, tx)
-	if err != nil {
+	if err := CheckToCome(ctx, tx, t.Sitting); err != nil {
 		return err
-	}
-	if !t.Sitting.StartsAt.After(now) {
-		return problem.Refused("sitting_begun", problem.Facts{"sitting": t.Sitting.Reference, "starts_at": t.Sitting.Begins()})
 	}
 	applicants := []Applicant{{CandidateID: t.Candidate.ID}}
 	if err := readBusy(ctx, tx, c, t.Sitting.ExamID, applicants); err != nil {
 		return err
 	}
-	if overlaps(applicants[0].Busy, &t.Sitting) {
-		return problem.Refused("sitting_clash", problem.Facts{"candidate": t.Candidate.Name(), "sitting": t.Sitting.Reference})
+	if with, clash := overlaps(applicants[0].Busy, &t.Sitting); clash {
+		return problem.Refused("sitting_clash", problem.Facts{"candidate": t.Candidate.Name(), "sitting": t.Sitting.Reference, "with": with})
+	}
+	return nil
+}
+
+// CheckToCome refuses a sitting that has begun.
+func CheckToCome(ctx context.Context, tx pgx.Tx, s Sitting) error {
+	now, err := pg.Now(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if !s.StartsAt.After(now) {
+		return problem.Refused("sitting_begun", problem.Facts{"sitting": s.Reference, "starts_at": s.Begins()})
 	}
 	return nil
 }
@@ -89,11 +97,16 @@ func chooseSeat(ctx context.Context, tx pgx.Tx, organisationID int64, t Taking) 
 		}
 		return seat{}, nil
 	}
+	full := problem.Refused("sitting_full", problem.Facts{"sitting": t.Sitting.Reference, "place": t.Sitting.Place()})
 	if wanted != "" {
-		return namedSeat(ctx, tx, organisationID, t.Sitting, wanted, t.Number != 0)
+		named, err := namedSeat(ctx, tx, organisationID, t.Sitting, wanted, t.Number != 0)
+		if err == nil && h.left == 0 && h.holds(named) { // free, and promised to somebody at the door
+			err = full
+		}
+		return named, err
 	}
 	if h.left == 0 {
-		return seat{}, problem.Refused("sitting_full", problem.Facts{"sitting": t.Sitting.Reference, "place": t.Sitting.Place()})
+		return seat{}, full
 	}
 	given, _ := h.take(t.Candidate.NeedsAccessible)
 	return given, nil
@@ -106,7 +119,7 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 	if err != nil {
 		return seat{}, err
 	}
-	unknown := problem.Refused("seat_unknown", problem.Facts{"seat": wanted, "place": s.Place(), "places": s.Places})
+	unknown := problem.NotFound("seat_unknown", problem.Facts{"seat": wanted, "place": s.Place(), "places": s.Places})
 	number, notANumber := strconv.Atoi(wanted)
 	plan := plans[s.RoomID]
 	if len(plan) == 0 {
@@ -132,6 +145,16 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 		return seat{}, problem.Refused("seat_blocked", problem.Facts{"seat": found.Label, "place": s.Place()})
 	}
 	return seat{found.Number, found.Label}, nil
+}
+
+// IsSeat tells whether a claim is the seat of the sitting that somebody names; none named is any.
+func IsSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, claim LiveClaim, wanted string) (bool, error) {
+	wanted = strings.TrimSpace(wanted)
+	if wanted == "" || claim.SeatNumber == nil {
+		return wanted == "", nil
+	}
+	named, err := namedSeat(ctx, tx, organisationID, s, wanted, false)
+	return named.number == *claim.SeatNumber, err
 }
 
 // Release takes claims back, under the campaign's lock; they stay as history. It tells which were

@@ -156,7 +156,7 @@ func (s *session) showReport(runID int64) error {
 		"started_at": i18n.Instant{At: report.StartedAt, Zone: report.Zone}, "seconds": fmt.Sprintf("%.1f", report.Duration.Seconds()),
 	})
 	if report.State != run.StateDone {
-		s.say("cli_state_"+string(report.State), map[string]any{"campaign": report.Campaign, "error": report.Error})
+		s.say("cli_state_"+string(report.State), map[string]any{"campaign": report.Campaign})
 	}
 	s.say("cli_report_counts", map[string]any{
 		"seated": report.Seated, "already_seated": report.AlreadySeated,
@@ -234,7 +234,7 @@ func (s *session) answerReport(report convocation.Report) error {
 		sittings[i] = sitting{f.Sitting, f.Exam, f.Centre, f.Room, f.StartsAt.At, f.StartsAt.Zone, f.Seated, f.Added, f.Capacity, f.PlacesFrom}
 	}
 	return s.answer(map[string]any{
-		"run": report.Run, "campaign": report.Campaign, "state": report.State, "error": report.Error, "seated": report.Seated,
+		"run": report.Run, "campaign": report.Campaign, "state": report.State, "seated": report.Seated,
 		"already_seated": report.AlreadySeated, "told_now": report.ToldNow, "refused": lists[run.ListRefused],
 		"not_called": lists[run.ListNotCalled], "not_reachable": lists[run.ListNotReachable], "attention": lists[run.ListAttention],
 		"sittings": sittings, "duration_ms": report.Duration.Milliseconds(),

@@ -191,7 +191,7 @@ func TestReport_SpeaksTheReadersLanguage(t *testing.T) {
 	id := b.done(9)
 	for language, want := range map[string][]string{
 		"en-GB,en;q=0.9":      {`lang="en"`, "12,345 seated · 7 already seated · 9 refused", "Room full", "no capacity given: at most 200 assumed", "Monday 7 December 2026"},
-		"fr-ML,fr;q=0.9":      {`lang="fr"`, "12\u202f345 placés · 7 déjà placés · 9 refusés", "Salle complète", "La seule séance de l&#39;épreuve ENG au centre Lycée Badalabougou est complète : rang 201, places 200", "lundi 7 décembre 2026"},
+		"fr-ML,fr;q=0.9":      {`lang="fr"`, "12\u202f345 placés · 7 déjà placés · 9 refusés", "Salle complète", "La séance au centre Lycée Badalabougou de l&#39;épreuve ENG est complète : rang 201, places 200", "lundi 7 décembre 2026"},
 		"de;q=0.9,es;q=0.5":   {`lang="es"`, "12\u202f345 con asiento · 7 ya con asiento · 9 rechazados", "Sala completa", "lunes 7 de diciembre de 2026"},
 		"de":                  {`lang="en"`},
 		"not, a;; language=(": {`lang="en"`},

@@ -241,11 +241,6 @@ as $$ select paid_minor >= fee_minor or fee_waived_at is not null $$;
 -- +goose StatementBegin
 -- What must be found before an organisation is known: these two see over the fence, and return
 -- nothing but keys.
-create function find_organisation(wanted text) returns bigint
-language sql stable security definer set search_path = public, pg_temp
-as $$ select id from organisation where slug = wanted $$;
--- +goose StatementEnd
--- +goose StatementBegin
 create function find_campaign(wanted text) returns table (organisation_id bigint, campaign_id bigint)
 language sql stable security definer set search_path = public, pg_temp
 as $$ select organisation_id, id from campaign where slug = wanted $$;
@@ -255,5 +250,5 @@ create function all_organisations() returns setof bigint
 language sql stable security definer set search_path = public, pg_temp
 as $$ select id from organisation order by id $$;
 -- +goose StatementEnd
-revoke execute on function find_organisation(text), find_campaign(text), all_organisations() from public;
-grant execute on function find_organisation(text), find_campaign(text), all_organisations() to usher_app;
+revoke execute on function find_campaign(text), all_organisations() from public;
+grant execute on function find_campaign(text), all_organisations() to usher_app;
