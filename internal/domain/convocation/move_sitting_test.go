@@ -192,7 +192,7 @@ func TestMoveSitting_OneRoomAtOnce(t *testing.T) {
 	other.sit(hall{room: "Salle 2"})
 	s.sit(hall{room: "Salle 3"}) // the room they want, free after the first hour
 	both := []*school{s, &other}
-	for round := range 25 {
+	for round := range 60 {
 		to := SittingMove{Room: "Salle 3", StartsAt: s.opening.AddDate(0, 0, 1+round)}
 		said := tally(together(2, func(i int) error {
 			_, _, err := MoveSitting(t.Context(), s.db, s.actor, both[i].campaign.Slug, "S001", to)

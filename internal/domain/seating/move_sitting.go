@@ -22,6 +22,9 @@ func MoveSitting(ctx context.Context, tx pgx.Tx, c admission.Campaign, s Sitting
 	if !endsAt.After(startsAt) {
 		return s, problem.Invalid("sitting_ends_before_start", problem.Facts{"sitting": s.Reference})
 	}
+	if err := lockRooms(ctx, tx, c.OrganisationID, roomID); err != nil {
+		return s, err
+	}
 	_, err := tx.Exec(ctx, `update sitting set room_id = $3, starts_at = $4, ends_at = $5, revision = revision + 1
  where organisation_id = $1 and id = $2`, c.OrganisationID, s.ID, roomID, startsAt, endsAt)
 	if pg.Violates(err, "sitting_room_free") {
@@ -44,6 +47,17 @@ func MoveSitting(ctx context.Context, tx pgx.Tx, c admission.Campaign, s Sitting
 		return s, err
 	}
 	return moved, relabel(ctx, tx, c.OrganisationID, moved)
+}
+
+// lockRooms lets one transaction at a time change when rooms are taken. The campaign's lock does not:
+// a room may host several campaigns, and two that write to one room at once would each wait for the
+// other inside the constraint that keeps sittings apart.
+func lockRooms(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs ...int64) error {
+	_, err := tx.Exec(ctx, `select from room where organisation_id = $1 and id = any($2) order by id for no key update`, organisationID, roomIDs)
+	if err != nil {
+		return fmt.Errorf("lock the rooms: %w", err)
+	}
+	return nil
 }
 
 // checkSeatsThere refuses a room whose plan lacks or blocks a seat that somebody holds.

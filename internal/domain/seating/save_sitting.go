@@ -50,6 +50,9 @@ func AddSittings(ctx context.Context, tx pgx.Tx, c admission.Campaign, added []*
 		references[i], exams[i], rooms[i], starts[i], ends[i], capacities[i] = s.Reference, s.ExamID, s.RoomID, s.StartsAt, s.EndsAt, s.Capacity
 		byReference[s.Reference] = s
 	}
+	if err := lockRooms(ctx, tx, c.OrganisationID, rooms...); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, `
 insert into sitting (organisation_id, campaign_id, exam_id, room_id, reference, starts_at, ends_at, capacity, places, places_from)
 select $1, $3, s.exam_id, s.room_id, s.reference, s.starts_at, s.ends_at, s.capacity,`+tieredPlaces+`
@@ -80,6 +83,9 @@ func UpdateSittings(ctx context.Context, tx pgx.Tx, c admission.Campaign, change
 	ids, rooms, ends, capacities := make([]int64, n), make([]int64, n), make([]time.Time, n), make([]*int, n)
 	for i, s := range changed {
 		ids[i], rooms[i], ends[i], capacities[i] = s.ID, s.RoomID, s.EndsAt, s.Capacity
+	}
+	if err := lockRooms(ctx, tx, c.OrganisationID, rooms...); err != nil {
+		return err
 	}
 	_, err := tx.Exec(ctx, `
 update sitting s set ends_at = w.ends_at, capacity = w.capacity
