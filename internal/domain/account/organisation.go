@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/user"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/bojanz/currency"
@@ -82,7 +83,7 @@ func (o Organisation) check() error {
 	if err := CheckSlug(o.Slug); err != nil {
 		return err
 	}
-	if o.Name == "" {
+	if strings.TrimSpace(o.Name) == "" {
 		return problem.Invalid("organisation_name_missing", nil)
 	}
 	if phonenumbers.GetCountryCodeForRegion(o.Country) == 0 {
@@ -91,7 +92,7 @@ func (o Organisation) check() error {
 	if err := CheckTimeZone(o.TimeZone); err != nil {
 		return err
 	}
-	if !currency.IsValid(o.Currency) {
+	if o.Currency == "" || !currency.IsValid(o.Currency) {
 		return problem.Invalid("currency_unknown", problem.Facts{"currency": o.Currency})
 	}
 	for _, lang := range i18n.Languages {

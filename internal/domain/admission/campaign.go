@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bojanz/currency"
@@ -75,7 +76,7 @@ func AddCampaign(ctx context.Context, db *pg.DB, actor timeline.Actor, org accou
 	if err := account.CheckSlug(c.Slug); err != nil {
 		return c, err
 	}
-	if c.Name == "" {
+	if strings.TrimSpace(c.Name) == "" {
 		return c, problem.Invalid("campaign_name_missing", nil)
 	}
 	if c.FeeMinor < 0 {
@@ -102,7 +103,7 @@ values ($1, $2, $3, $4, $5, $6) returning id, created_at`, org.ID, c.Slug, c.Nam
 			return fmt.Errorf("add the campaign: %w", err)
 		}
 		for _, status := range statuses {
-			if _, err := AddStatus(ctx, tx, c, status); err != nil {
+			if _, err := addStatus(ctx, tx, c, status); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,12 +14,31 @@ import (
 )
 
 // AddStatus adds a step at the end of the workflow.
-func AddStatus(ctx context.Context, tx pgx.Tx, c Campaign, s Status) (Status, error) {
-	if s.Code == "" {
-		return s, problem.Invalid("status_code_missing", nil)
+func AddStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, s Status) (Status, error) {
+	c, err := FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return s, err
 	}
-	if s.Label == "" {
+	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if _, err := Lock(ctx, tx, c); err != nil { // two at once would get one place in the workflow
+			return err
+		}
+		if s, err = addStatus(ctx, tx, c, s); err != nil {
+			return err
+		}
+		return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+			Kind: "status_added", Subject: timeline.Subject{CampaignID: c.ID}, Facts: s,
+		})
+	})
+	return s, err
+}
+
+func addStatus(ctx context.Context, tx pgx.Tx, c Campaign, s Status) (Status, error) {
+	if strings.TrimSpace(s.Label) == "" {
 		s.Label = s.Code
+	}
+	if err := s.check(); err != nil {
+		return s, err
 	}
 	err := tx.QueryRow(ctx, `
 insert into status (organisation_id, campaign_id, position, code, label, advice, opens_payment)
@@ -31,6 +51,30 @@ returning id`, c.OrganisationID, c.ID, s.Code, s.Label, s.Advice, s.OpensPayment
 		return s, fmt.Errorf("add the status: %w", err)
 	}
 	return s, nil
+}
+
+// check wants a code, by which files name the status, and words for people.
+func (s Status) check() error {
+	if strings.TrimSpace(s.Code) == "" {
+		return problem.Invalid("status_code_missing", nil)
+	}
+	if strings.TrimSpace(s.Label) == "" {
+		return problem.Invalid("status_label_missing", nil)
+	}
+	return nil
+}
+
+// Workflow lists the statuses of a campaign in their order.
+func Workflow(ctx context.Context, db *pg.DB, actor timeline.Actor, slug string) (statuses []Status, err error) {
+	c, err := FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return nil, err
+	}
+	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		statuses, err = Statuses(ctx, tx, c)
+		return err
+	})
+	return statuses, err
 }
 
 // Statuses lists the workflow in its order.
@@ -93,6 +137,9 @@ func EditStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, code
 		edit(&after)
 		if after == before {
 			return nil
+		}
+		if err := after.check(); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, `update status set code = $3, label = $4, advice = $5, opens_payment = $6
  where organisation_id = $1 and id = $2`, c.OrganisationID, before.ID, after.Code, after.Label, after.Advice, after.OpensPayment)

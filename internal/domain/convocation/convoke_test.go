@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/payment"
@@ -248,13 +246,11 @@ func TestConvoke_StatusesAreTheSchools(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t, "MATH")
 	s.sit(hall{capacity: places(9)})
-	s.tx(func(tx pgx.Tx) error {
-		_, err := admission.AddStatus(t.Context(), tx, s.campaign, admission.Status{Code: "repeche", Label: "Repêché", OpensPayment: true})
-		return err
-	})
+	_, err := admission.AddStatus(t.Context(), s.db, s.actor, s.campaign.Slug, admission.Status{Code: "repeche", Label: "Repêché", OpensPayment: true})
+	s.must(err)
 	s.readStatuses()
 	s.file(person{}, person{status: "repeche"}, person{status: "filed"}, person{status: "rejected"})
-	_, err := admission.EditStatus(t.Context(), s.db, s.actor, s.campaign.Slug, "accepted", func(status *admission.Status) {
+	_, err = admission.EditStatus(t.Context(), s.db, s.actor, s.campaign.Slug, "accepted", func(status *admission.Status) {
 		status.Code, status.Label = "zugelassen", "Zugelassen"
 	})
 	s.must(err)

@@ -298,10 +298,8 @@ func TestConvoke_AgreesWithTheOracle(t *testing.T) {
 		nth++
 		exams := []string{"ART", "BIO", "MATH"}[:rapid.IntRange(1, 3).Draw(rt, "exams")]
 		s := foundSchool(t, first.db, first.url, fmt.Sprint("school-", nth), exams...)
-		s.tx(func(tx pgx.Tx) error {
-			_, err := admission.AddStatus(t.Context(), tx, s.campaign, admission.Status{Code: "again", OpensPayment: true})
-			return err
-		})
+		_, err := admission.AddStatus(t.Context(), s.db, s.actor, s.campaign.Slug, admission.Status{Code: "again", OpensPayment: true})
+		s.must(err)
 		s.readStatuses()
 		o := drawSchool(rt, s)
 		s.agrees(rt, o, exams, rapid.IntRange(1, 5).Draw(rt, "chunk"))

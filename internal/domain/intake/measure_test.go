@@ -24,10 +24,8 @@ func TestMeasure(t *testing.T) {
 		t.Skip("INTAKE_ROWS is not set")
 	}
 	b := setup(t)
-	b.tx(func(tx pgx.Tx) error {
-		_, err := admission.AddStatus(t.Context(), tx, b.campaign, admission.Status{Code: "admis", Label: "Admis à concourir", OpensPayment: true})
-		return err
-	})
+	_, err = admission.AddStatus(t.Context(), b.db, b.actor, b.campaign.Slug, admission.Status{Code: "admis", Label: "Admis à concourir", OpensPayment: true})
+	b.must(err)
 	nobody, err := admission.AddCampaign(t.Context(), b.db, b.actor, b.org, admission.Campaign{Slug: "nameless", Name: "Concours"}, []admission.Status{
 		{Code: "admis", Label: "Admis à concourir", OpensPayment: true},
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 )
 
@@ -117,6 +118,9 @@ func LayPlan(ctx context.Context, tx pgx.Tx, organisationID, roomID int64, seats
 insert into seat (organisation_id, room_id, number, label, zone, blocked, accessible)
 select $1, $2, * from unnest($3::int[], $4::text[], $5::text[], $6::bool[], $7::bool[])`,
 		organisationID, roomID, numbers, labels, zones, blocked, accessible)
+	if pg.Duplicates(err) {
+		return problem.Invalid("plan_repeats", nil)
+	}
 	if err != nil {
 		return fmt.Errorf("lay the plan: %w", err)
 	}

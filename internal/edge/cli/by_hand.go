@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"usher/internal/base/i18n"
@@ -284,32 +283,17 @@ func (l listSittings) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	c, err := admission.FindCampaign(s.ctx, s.db, s.actor, l.Campaign)
-	if err != nil {
-		return err
-	}
-	var sittings []seating.Sitting
-	var usable, seated map[int64]int
-	err = s.db.Read(s.ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		if sittings, err = seating.Sittings(s.ctx, tx, c); err != nil {
-			return err
-		}
-		if usable, err = seating.Usable(s.ctx, tx, c.OrganisationID, sittings); err != nil {
-			return err
-		}
-		seated, err = seating.Seated(s.ctx, tx, c.OrganisationID, sittings)
-		return err
-	})
+	timetable, err := convocation.Timetable(s.ctx, s.db, s.actor, l.Campaign)
 	if err != nil {
 		return err
 	}
 	if s.line.JSON {
-		return s.answerSittings(sittings, usable, seated)
+		return s.answerSittings(timetable)
 	}
-	rows := make([]table.Row, len(sittings))
-	for i, x := range sittings {
+	rows := make([]table.Row, len(timetable))
+	for i, x := range timetable {
 		rows[i] = table.Row{
-			x.Reference, x.Exam, s.voice.Instant(x.Begins()), x.Place(), s.number(seated[x.ID]), s.number(usable[x.ID]),
+			x.Reference, x.Exam, s.voice.Instant(x.Begins()), x.Place(), s.number(x.Seated), s.number(x.Usable),
 			s.voice.Say("cli_places_from_"+x.PlacesFrom, nil),
 		}
 	}
@@ -317,7 +301,7 @@ func (l listSittings) Run(s *session) error {
 	return nil
 }
 
-func (s *session) answerSittings(sittings []seating.Sitting, usable, seated map[int64]int) error {
+func (s *session) answerSittings(timetable []convocation.Timetabled) error {
 	type sitting struct {
 		Sitting    string    `json:"sitting"`
 		Exam       string    `json:"exam"`
@@ -331,9 +315,9 @@ func (s *session) answerSittings(sittings []seating.Sitting, usable, seated map[
 		PlacesFrom string    `json:"places_from"`
 		Revision   int       `json:"revision"`
 	}
-	list := make([]sitting, len(sittings))
-	for i, x := range sittings {
-		list[i] = sitting{x.Reference, x.Exam, x.Centre, x.Room, x.StartsAt, x.EndsAt, x.Zone, seated[x.ID], usable[x.ID], x.PlacesFrom, x.Revision}
+	list := make([]sitting, len(timetable))
+	for i, x := range timetable {
+		list[i] = sitting{x.Reference, x.Exam, x.Centre, x.Room, x.StartsAt, x.EndsAt, x.Zone, x.Seated, x.Usable, x.PlacesFrom, x.Revision}
 	}
 	return s.answer(list)
 }
@@ -378,20 +362,18 @@ func (m moveSitting) Run(s *session) error {
 	return nil
 }
 
+// zoneOf is the zone in which the hours of a sitting are read.
 func (s *session) zoneOf(campaign, sitting string) (*time.Location, error) {
-	c, err := admission.FindCampaign(s.ctx, s.db, s.actor, campaign)
+	timetable, err := convocation.Timetable(s.ctx, s.db, s.actor, campaign)
 	if err != nil {
 		return nil, err
 	}
-	var found seating.Sitting
-	err = s.db.Read(s.ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		found, err = seating.FindSitting(s.ctx, tx, c, sitting)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	for _, x := range timetable {
+		if strings.EqualFold(x.Reference, sitting) {
+			return i18n.In(x.Begins()).Location(), nil
+		}
 	}
-	return i18n.In(found.Begins()).Location(), nil
+	return nil, problem.NotFound("sitting_unknown", problem.Facts{"sitting": sitting, "campaign": campaign})
 }
 
 // instantIn reads a local time as it is written in files, the year first or the day first.

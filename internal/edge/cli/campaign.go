@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"usher/internal/base/i18n"
@@ -126,15 +125,7 @@ func (l listStatuses) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	c, err := admission.FindCampaign(s.ctx, s.db, s.actor, l.Campaign)
-	if err != nil {
-		return err
-	}
-	var statuses []admission.Status
-	err = s.db.Read(s.ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		statuses, err = admission.Statuses(s.ctx, tx, c)
-		return err
-	})
+	statuses, err := admission.Workflow(s.ctx, s.db, s.actor, l.Campaign)
 	if err != nil {
 		return err
 	}
@@ -175,14 +166,8 @@ func (a addStatus) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	c, err := admission.FindCampaign(s.ctx, s.db, s.actor, a.Campaign)
-	if err != nil {
-		return err
-	}
-	err = s.db.Tx(s.ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		_, err := admission.AddStatus(s.ctx, tx, c, admission.Status{Code: a.Code, Label: a.Label, Advice: a.Advice, OpensPayment: a.Opens})
-		return err
-	})
+	_, err := admission.AddStatus(s.ctx, s.db, s.actor, a.Campaign,
+		admission.Status{Code: a.Code, Label: a.Label, Advice: a.Advice, OpensPayment: a.Opens})
 	if err != nil {
 		return err
 	}
