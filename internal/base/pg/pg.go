@@ -159,7 +159,7 @@ func See(ctx context.Context, tx pgx.Tx, organisations ...int64) error {
 	return nil
 }
 
-// PlanAnew, as the first argument of a query, has it planned at each call and for its arguments: a
+// PlanAnew is given to a query as its first argument, to have it planned at each call and for its arguments: a
 // plan that was made while a table was empty is ruinous when the same transaction's run has filled
 // it. (The setting plan_cache_mode would do the same to every check of a foreign key.)
 const PlanAnew = pgx.QueryExecModeCacheDescribe

@@ -177,7 +177,7 @@ func TestOpen_SepLineThatNamesNoDelimiterIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"sep=", "sep=ab", "sep=é", "\"sep=\"\"\"", "sep=x"} {
 		_, err := openWith(line+"\ndossier;nom\n1;Ba\n", sheet.Limits{})
-		wantRefusal(t, err, sheet.BadSepLine, 1)
+		_ = wantRefusal(t, err, sheet.BadSepLine, 1)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestOpen_DamagedTextIsRefusedWithItsLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := openWith(c.content, sheet.Limits{})
-			wantRefusal(t, err, c.code, c.line)
+			_ = wantRefusal(t, err, c.code, c.line)
 		})
 	}
 }
@@ -230,7 +230,7 @@ func TestRow_LostLetterIsAFaultOfItsCell(t *testing.T) {
 			t.Parallel()
 			p := mustRead(t, open(t, content))
 			_, err := p.Rows[0].Cell(0)
-			wantRefusal(t, err, sheet.Code(sheet.LettersLost), 2)
+			_ = wantRefusal(t, err, sheet.Code(sheet.LettersLost), 2)
 			text, err := p.Rows[1].Cell(0)
 			wantEqual(t, "next row", "Diop", text)
 			wantEqual(t, "next row's error", nil, err)
@@ -294,7 +294,7 @@ func TestRows_AmbiguousQuotesAreRefusedWithTheirLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := openOrRead("a;b\n1;Diop\n"+c.lines, sheet.Limits{})
-			wantRefusal(t, err, c.code, c.line)
+			_ = wantRefusal(t, err, c.code, c.line)
 		})
 	}
 }
@@ -327,7 +327,7 @@ func TestRow_ShortenedNumberIsAFault(t *testing.T) {
 	for i, row := range p.Rows {
 		text, err := row.Cell(1)
 		if i < 3 {
-			wantRefusal(t, err, sheet.Code(sheet.DigitsLost), i+2)
+			_ = wantRefusal(t, err, sheet.Code(sheet.DigitsLost), i+2)
 			continue
 		}
 		wantEqual(t, "error", nil, err)

@@ -143,7 +143,7 @@ func TestXLSXWriter_TextThatDoesNotFitIsRefusedAndNotCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRefusal(t, writer.Write(sheet.Text(strings.Repeat("é", 32_768))), sheet.LineNotWritable, 2)
+	_ = wantRefusal(t, writer.Write(sheet.Text(strings.Repeat("é", 32_768))), sheet.LineNotWritable, 2)
 	wantEqual(t, "rows", 0, writer.Rows())
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func TestXLSX_NumberBeyond15DigitsIsNotReadSilently(t *testing.T) {
 	t.Parallel()
 	p := mustRead(t, open(t, workbook(t, func(b *book) { b.row(1, "nina"); b.row(2, int64(9912140633506421)) })))
 	_, err := p.Rows[0].Cell(0)
-	wantRefusal(t, err, sheet.Code(sheet.DigitsLost), 2)
+	_ = wantRefusal(t, err, sheet.Code(sheet.DigitsLost), 2)
 }
 
 func TestXLSX_DatesFrom1904(t *testing.T) {
@@ -184,11 +184,11 @@ func TestXLSX_Formulas(t *testing.T) {
 		b.check(b.SetCellFormula(b.name, "B2", "5000+5000"))
 	})
 	withResult := func(result string) string {
-		return rewrite(t, content, func(name, text string) string {
+		return rewrite(t, content, func(_, text string) string {
 			return regexp.MustCompile(`(<f>5000\+5000</f>)<v>[^<]*</v>`).ReplaceAllString(text, "${1}"+result)
 		})
 	}
-	failed := rewrite(t, content, func(name, text string) string {
+	failed := rewrite(t, content, func(_, text string) string {
 		return regexp.MustCompile(`<c r="B2"[^>]*>.*?</c>`).ReplaceAllString(text, `<c r="B2" t="e"><f>VLOOKUP(1,A:A,2)</f><v>#N/A</v></c>`)
 	})
 	text, err := mustRead(t, open(t, withResult("<v>10000</v>"))).Rows[0].Cell(1)
@@ -196,7 +196,7 @@ func TestXLSX_Formulas(t *testing.T) {
 	wantEqual(t, "error", nil, err)
 	for _, bad := range []string{withResult(""), failed} {
 		_, err := mustRead(t, open(t, bad)).Rows[0].Cell(1)
-		wantRefusal(t, err, sheet.Code(sheet.FormulaFailed), 2)
+		_ = wantRefusal(t, err, sheet.Code(sheet.FormulaFailed), 2)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestXLSX_WhatIsNoWorkbookIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantRefusal(t, openOrRead(c.content, sheet.Limits{}), c.code, 0)
+			_ = wantRefusal(t, openOrRead(c.content, sheet.Limits{}), c.code, 0)
 		})
 	}
 }

@@ -65,7 +65,7 @@ func Convoke(ctx context.Context, ownerURL string, sizes ConvokeSizes, spawn Spa
 	if err != nil {
 		return result, err
 	}
-	defer bench.close()
+	defer bench.close(context.WithoutCancel(ctx))
 	say("loading")
 	if err := bench.load(ctx, load); err != nil {
 		return result, err
@@ -106,18 +106,17 @@ func open(ctx context.Context, ownerURL string) (*bench, error) {
 	}
 	b.url = pg.Database(ownerURL, b.name)
 	if b.db, err = pg.Open(ctx, b.url, schema.Migrations()); err != nil {
-		b.close()
+		b.close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	if b.owner, err = pgx.Connect(ctx, b.url); err != nil {
-		b.close()
+		b.close(context.WithoutCancel(ctx))
 		return nil, fmt.Errorf("reach the bench's database: %w", err)
 	}
 	return b, nil
 }
 
-func (b *bench) close() {
-	ctx := context.Background()
+func (b *bench) close(ctx context.Context) {
 	if b.db != nil {
 		b.db.Close()
 	}
@@ -150,8 +149,10 @@ insert into status (organisation_id, id, campaign_id, position, code, label, ope
 		return err
 	}
 	next := int64(0)
-	err = b.copy(ctx, "candidate", []string{"organisation_id", "id", "campaign_id", "reference", "family_name", "given_name",
-		"birth_on", "email", "phone", "locale", "status_id", "filed_at"}, func(yield func([]any) bool) {
+	err = b.copy(ctx, "candidate", []string{
+		"organisation_id", "id", "campaign_id", "reference", "family_name", "given_name",
+		"birth_on", "email", "phone", "locale", "status_id", "filed_at",
+	}, func(yield func([]any) bool) {
 		for c := range load.AllCandidates() {
 			next++
 			if !yield([]any{1, next, 1, c.Reference, c.FamilyName, c.GivenName, c.BornOn, c.Email, c.Phone, c.Locale, 1, c.FiledAt}) {

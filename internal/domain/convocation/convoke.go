@@ -233,8 +233,10 @@ select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coa
 	}
 	var a applicant
 	applicants := make([]applicant, 0, limit)
-	_, err = pgx.ForEachRow(rows, []any{&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
-		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone}, func() error { applicants = append(applicants, a); return nil })
+	_, err = pgx.ForEachRow(rows, []any{
+		&a.CandidateID, &a.FiledAt, &a.Reference, &a.FamilyName, &a.GivenName, &a.CentreID,
+		&a.NeedsAccessible, &a.HasEmail, &a.HasPhone,
+	}, func() error { applicants = append(applicants, a); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}

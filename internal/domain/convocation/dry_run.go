@@ -141,8 +141,10 @@ func setStage(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating
 func (s *stage) turns(ctx context.Context, tx pgx.Tx, c admission.Campaign, applicants []applicant, busy map[int64][]seating.Interval) ([]rehearsal, error) {
 	wanted, turns, of := make([]seating.Applicant, len(applicants)), make([]rehearsal, len(applicants)), make(map[int64]int, len(applicants))
 	for i, a := range applicants {
-		wanted[i] = seating.Applicant{CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible,
-			Busy: slices.Clone(busy[a.CandidateID])}
+		wanted[i] = seating.Applicant{
+			CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible,
+			Busy: slices.Clone(busy[a.CandidateID]),
+		}
 		turns[i], of[a.CandidateID] = rehearsal{applicant: a, exam: s.exam}, i
 	}
 	outcome, err := s.openings.Propose(ctx, tx, c, s.exam.ID, wanted)

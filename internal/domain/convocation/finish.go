@@ -90,8 +90,10 @@ select f.candidate_id, f.reason, coalesce(c.centre_id, 0)
 		var candidateID, centreID int64
 		var reason string
 		_, err = pgx.ForEachRow(rows, []any{&candidateID, &reason, &centreID}, func() error {
-			return keep(run.Refusal{List: run.ListRefused, Item: item(candidateID, exam.ID), CandidateID: candidateID,
-				ExamID: exam.ID, Reason: reason, Facts: waiting.next(centreID)})
+			return keep(run.Refusal{
+				List: run.ListRefused, Item: item(candidateID, exam.ID), CandidateID: candidateID,
+				ExamID: exam.ID, Reason: reason, Facts: waiting.next(centreID),
+			})
 		})
 		return err
 	})
@@ -135,7 +137,8 @@ func (e *execution) finish(ctx context.Context) error {
 	err := e.write(ctx, func(tx pgx.Tx, keep func(run.Refusal) error) error {
 		// Each list goes through everybody once; claims are looked up for the few who are left.
 		for _, list := range []func(context.Context, pgx.Tx, []int64, func(run.Refusal) error) error{
-			e.notCalled, e.seatedInDoubt, e.unsuitableSeat, e.notReachable} {
+			e.notCalled, e.seatedInDoubt, e.unsuitableSeat, e.notReachable,
+		} {
 			if err := list(ctx, tx, ids, keep); err != nil {
 				return err
 			}
