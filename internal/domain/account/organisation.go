@@ -111,6 +111,9 @@ func CheckTimeZone(name string) error {
 	return nil
 }
 
+// mostNamed is how many organisations a refusal names.
+const mostNamed = 10
+
 // FindOrganisation finds one by its slug; without a slug, the only one there is.
 func FindOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, slug string) (Organisation, error) {
 	var found Organisation
@@ -120,7 +123,7 @@ func FindOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, slug
 	}
 	err = db.Tx(ctx, ids, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `select id, slug, name, country, time_zone, locale, currency from organisation
- where slug = $1 or $1 = '' order by id limit 2`, slug)
+ where slug = $1 or $1 = '' order by id limit $2`, slug, mostNamed)
 		if err != nil {
 			return fmt.Errorf("find the organisation: %w", err)
 		}
@@ -133,7 +136,11 @@ func FindOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, slug
 			found = all[0]
 			return nil
 		case len(all) > 1:
-			return problem.Invalid("organisation_to_choose", nil)
+			slugs := make([]string, len(all))
+			for i, o := range all {
+				slugs[i] = o.Slug
+			}
+			return problem.Invalid("organisation_to_choose", problem.Facts{"known": slugs})
 		case slug == "":
 			return problem.NotFound("organisation_none", nil)
 		}

@@ -234,10 +234,9 @@ func Release(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, ref
 // Move gives a candidate another seat of their exam, in their sitting or in another. The old one
 // is released and the new one taken in one transaction: nobody ever has two or none. Who sits there
 // already stays, and is not told again.
-func Move(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, sitting, seat string) (placed Placed, err error) {
+func Move(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, exam, sitting, seat string) (placed Placed, err error) {
 	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
 		var to seating.Sitting
-		exam := ""
 		if sitting != "" {
 			if to, err = seating.FindSitting(ctx, h.tx, h.c, sitting); err != nil {
 				return false, err

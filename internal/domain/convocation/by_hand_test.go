@@ -8,6 +8,7 @@ import (
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/payment"
+	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
 )
 
@@ -17,7 +18,7 @@ func (s *school) seat(reference, sitting, seat string) error {
 }
 
 func (s *school) move(reference, sitting, seat string) error {
-	_, err := Move(s.t.Context(), s.db, s.actor, s.campaign.Slug, reference, sitting, seat)
+	_, err := Move(s.t.Context(), s.db, s.actor, s.campaign.Slug, reference, "", sitting, seat)
 	return err
 }
 
@@ -218,7 +219,7 @@ func TestMove_ToTheSameSeatTellsNobody(t *testing.T) {
 	s.convoke()
 	before := s.digest()
 	for _, to := range [][2]string{{"", "1"}, {"S001", "001"}, {"s001", ""}} {
-		placed, err := Move(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001", to[0], to[1])
+		placed, err := Move(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001", "", to[0], to[1])
 		s.must(err)
 		if placed.Changed || placed.Seat != "001" {
 			t.Errorf("to %q %q: %+v", to[0], to[1], placed)
@@ -334,7 +335,7 @@ func TestSetCapacity_BelowWhoIsSeated(t *testing.T) {
 		_, err := seating.SetCapacity(t.Context(), s.db, s.actor, s.campaign.Slug, "S001", places(n))
 		return err
 	}
-	refused(t, lower(11), "seat_in_use")
+	refused(t, lower(11), "places_in_use")
 	refused(t, lower(-1), "capacity_impossible")
 	if n := s.number(`select places from sitting where organisation_id = $1`, s.org.ID); n != 20 {
 		t.Fatalf("the refused number stands: %d places", n)
@@ -350,7 +351,7 @@ func TestSetCapacity_BelowWhoIsSeated(t *testing.T) {
 			}
 			return s.seat(reference, "S001", "20")
 		}))
-		if said[""] != 1 || said["seat_in_use"]+said["seat_unknown"] != 1 {
+		if said[""] != 1 || said["places_in_use"]+said["seat_unknown"] != 1 {
 			t.Errorf("round %d: %v, want one success and one refusal", round, said)
 		}
 		s.whole()
@@ -371,7 +372,43 @@ func TestReverse_TheCallerCanSeeTheSeatInDoubt(t *testing.T) {
 	s.must(err)
 	x, err := Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001")
 	s.must(err)
-	if standing.Enough || !x.Exams[0].Seated || x.Exams[0].Doubt.Code != "explain_owes" {
+	if standing.Enough || !x.Exams[0].Seated || x.Exams[0].Doubt.Code != "explain_doubt_owes" {
 		t.Errorf("standing %+v, explained %+v", standing, x.Exams)
 	}
+}
+
+func TestMove_ToOnesOwnSeatChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(5)})
+	s.file(person{})
+	s.convoke()
+	before := s.written()
+	for _, seat := range []string{"1", "001"} {
+		placed, err := Move(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001", "", "", seat)
+		s.must(err)
+		if placed.Changed || placed.Seat != "001" {
+			t.Errorf("moved to seat %s: %+v", seat, placed)
+		}
+	}
+	s.equal("rows", s.written(), before)
+}
+
+func TestCancelSitting_OnlyWhenNobodySitsThere(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(1)})
+	second := s.sit(hall{day: 1, capacity: places(1)})
+	s.file(person{})
+	s.convoke()
+	_, err := CancelSitting(t.Context(), s.db, s.actor, s.campaign.Slug, "S001", "imported by mistake")
+	refused(t, err, "sitting_in_use")
+	_, err = CancelSitting(t.Context(), s.db, s.actor, s.campaign.Slug, second, "imported by mistake")
+	s.must(err)
+	s.file(person{})
+	report := s.convoke()
+	s.equal("seats", s.seats(), []string{"C0001 S001/001"})
+	s.equal("refused", s.list(report, run.ListRefused), []string{"C0002 room_full"})
+	_, err = CancelSitting(t.Context(), s.db, s.actor, s.campaign.Slug, second, "again")
+	refused(t, err, "sitting_unknown")
 }

@@ -186,9 +186,10 @@ func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
 
 // The kinds of timeline rows that seating leaves.
 const (
-	KindSeated       timeline.Kind = "seated"
-	KindReleased     timeline.Kind = "released"
-	KindSittingMoved timeline.Kind = "sitting_moved"
+	KindSeated           timeline.Kind = "seated"
+	KindReleased         timeline.Kind = "released"
+	KindSittingMoved     timeline.Kind = "sitting_moved"
+	KindSittingCancelled timeline.Kind = "sitting_cancelled"
 )
 
 func (e *execution) report() {

@@ -228,7 +228,7 @@ func TestConvoke_SeatsGivenAtTheDoorCountAgainstCapacity(t *testing.T) {
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0004 room_full"})
 	refused(t, s.seat("C0004", "S001", "2"), "sitting_full") // free, and promised to somebody at the door
 	_, err = seating.SetCapacity(t.Context(), s.db, s.actor, s.campaign.Slug, "S001", places(2))
-	refused(t, err, "capacity_in_use") // no seat number says so: three people hold a place
+	refused(t, err, "places_in_use") // no seat number says so: three people hold a place
 }
 
 func TestConvoke_SittingsThatHaveBegunAreNotFilled(t *testing.T) {
@@ -329,7 +329,7 @@ func TestConvoke_SeatedInDoubtIsListed(t *testing.T) {
 	s.equal("the seats stay", s.seats(), seated(1, 3, "S001", 1))
 	told, err := Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001")
 	s.must(err)
-	if told.Exams[0].Doubt.Code != "explain_owes" {
+	if told.Exams[0].Doubt.Code != "explain_doubt_owes" {
 		t.Errorf("explain does not doubt the seat: %+v", told.Exams[0])
 	}
 }

@@ -3,6 +3,7 @@ package convocation
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -114,12 +115,14 @@ func (x *Explanation) explainExam(ctx context.Context, tx pgx.Tx, c admission.Ca
 			return told, err
 		}
 		told.Sentence = seatedSaying(sitting, claim)
-		told.Doubt = x.notCalled()
+		if why := x.notCalled(); why.Code != "" {
+			told.Doubt = Saying{"explain_doubt_" + strings.TrimPrefix(why.Code, "explain_"), why.Facts}
+		}
 		return told, nil
 	}
 	if why := x.notCalled(); why.Code != "" {
 		told.Sentence = why
-		told.Remedy = Saying{"explain_remedy_" + why.Code[len("explain_"):], why.Facts}
+		told.Remedy = Saying{"explain_remedy_" + strings.TrimPrefix(why.Code, "explain_"), why.Facts}
 	}
 	return told, nil
 }
@@ -134,6 +137,9 @@ func seatedSaying(sitting seating.Sitting, claim seating.LiveClaim) Saying {
 	}
 	return Saying{"explain_seated", facts}
 }
+
+// Called tells whether a run calls the candidate for what they have no seat at.
+func (x *Explanation) Called() bool { return x.notCalled().Code == "" }
 
 // notCalled says why the candidate is not called from their status or payments; empty: they are.
 func (x *Explanation) notCalled() Saying {

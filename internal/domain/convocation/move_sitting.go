@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -129,4 +130,28 @@ select k.id as claim_id, coalesce(k.seat_label, '') as seat, c.id, c.family_name
 		return 0, err
 	}
 	return len(movers), notice.Write(ctx, h.tx, h.c.OrganisationID, h.c.ID, h.c.NoticesWait, notices...)
+}
+
+// CancelSitting takes a sitting at which nobody sits out of the timetable: one that was imported by
+// mistake. It stays in the timeline.
+func CancelSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, reason string) (cancelled seating.Sitting, err error) {
+	if strings.TrimSpace(reason) == "" {
+		return cancelled, problem.Invalid("reason_missing", nil)
+	}
+	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
+		if cancelled, err = seating.FindSitting(ctx, h.tx, h.c, reference); err != nil {
+			return false, err
+		}
+		if err := seating.CancelSitting(ctx, h.tx, h.c, cancelled); err != nil {
+			return false, err
+		}
+		facts := struct {
+			SittingFacts
+			Reason string `json:"reason"`
+		}{sittingFacts(&cancelled), reason}
+		return true, timeline.Record(ctx, h.tx, h.c.OrganisationID, h.actor, timeline.Entry{
+			Kind: KindSittingCancelled, Subject: timeline.Subject{CampaignID: h.c.ID, SittingID: cancelled.ID}, Facts: facts,
+		})
+	})
+	return cancelled, err
 }

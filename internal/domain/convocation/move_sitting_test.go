@@ -90,7 +90,7 @@ func TestMoveSitting_Refusals(t *testing.T) {
 	begin := func(hour int) time.Time { return s.opening.Add(time.Duration(hour) * time.Hour) }
 	s.moveRefused("S001", SittingMove{Room: "Salle 2", StartsAt: begin(2)}, "room_busy") // 10–13 over 12–14
 	s.moveRefused("S001", SittingMove{StartsAt: begin(5)}, "sitting_clashes")
-	s.moveRefused("S001", SittingMove{Room: "Petite"}, "seat_in_use")
+	s.moveRefused("S001", SittingMove{Room: "Petite"}, "places_in_use")
 	s.moveRefused("S001", SittingMove{Room: "Plan"}, "seats_missing")
 	s.moveRefused("S001", SittingMove{StartsAt: s.opening.AddDate(0, 0, -60)}, "sitting_into_past")
 	s.moveRefused("S001", SittingMove{EndsAt: s.opening}, "sitting_ends_before_start")

@@ -124,13 +124,22 @@ func LatestRun(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignID 
 }
 
 // Runs lists the latest convocation runs of whoever the actor acts for.
-func Runs(ctx context.Context, db *pg.DB, actor timeline.Actor) (runs []run.Run, err error) {
+func Runs(ctx context.Context, db *pg.DB, actor timeline.Actor) ([]run.Run, error) {
+	return latest(ctx, db, actor, Task)
+}
+
+// AllRuns lists the latest runs of every task.
+func AllRuns(ctx context.Context, db *pg.DB, actor timeline.Actor) ([]run.Run, error) {
+	return latest(ctx, db, actor, "")
+}
+
+func latest(ctx context.Context, db *pg.DB, actor timeline.Actor, task string) (runs []run.Run, err error) {
 	organisations, err := account.Organisations(ctx, db, actor)
 	if err != nil {
 		return nil, err
 	}
 	err = db.Read(ctx, organisations, func(tx pgx.Tx) error {
-		runs, err = run.Latest(ctx, tx, Task, 0)
+		runs, err = run.Latest(ctx, tx, task, 0)
 		return err
 	})
 	return runs, err

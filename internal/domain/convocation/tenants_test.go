@@ -52,7 +52,7 @@ func TestOtherOrganisation_FindsNothingAtAnyEntry(t *testing.T) {
 			return err
 		},
 		"Move": func(ctx context.Context, at at) error {
-			_, err := Move(ctx, s.db, at.actor, at.campaign, "C0001", "S001", "5")
+			_, err := Move(ctx, s.db, at.actor, at.campaign, "C0001", "", "S001", "5")
 			return err
 		},
 		"Swap": func(ctx context.Context, at at) error {

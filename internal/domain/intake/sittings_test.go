@@ -1,10 +1,12 @@
 package intake_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/domain/intake"
 	"usher/internal/domain/seating"
@@ -220,10 +222,10 @@ func TestRefreshPlaces(t *testing.T) {
 	}
 	b.candidates("dossier;nom", "1;Diop")
 	b.seat("1", 15)
-	if err := capacity(roomA, 14); !problem.Has(err, "seat_in_use") {
+	if err := capacity(roomA, 14); !problem.Has(err, "places_in_use") {
 		t.Errorf("a room smaller than a seat in use: %v", err)
 	}
-	if err := capacity(roomA, 0); !problem.Has(err, "seat_in_use") {
+	if err := capacity(roomA, 0); !problem.Has(err, "places_in_use") {
 		t.Errorf("a room of nothing: %v", err)
 	}
 	if got := places(); got != want {
@@ -285,4 +287,17 @@ func TestSittings_DryRunWritesNothing(t *testing.T) {
 		t.Errorf("foreseen %s %s, happened %s %s", counts(dry), said(dry.Rejected), counts(wet), said(wet.Rejected))
 	}
 	wantCounts(t, wet, "read 4 created 1 updated 1 unchanged 0 rejected 2 ignored 0")
+}
+
+// A row that repeats a sitting and says something else names the room and the hour.
+func TestSittings_Conflict(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.sittings("épreuve;centre;salle;places;début;fin", "MATH;Campus;A;10;2126-10-05 08:00;2126-10-05 10:00",
+		"MATH;Campus;A;20;2126-10-05 08:00;2126-10-05 10:00")
+	wantSaid(t, r.Rejected, "3:salle:sitting_conflict")
+	said := i18n.Speak("fr").Say("refusal_sitting_conflict", r.Rejected[0].Facts)
+	if !strings.Contains(said, "La ligne 2 ") || !strings.Contains(said, "(A, Campus, samedi 5 octobre 2126 à 08:00 (Africa/Bamako))") {
+		t.Errorf("it says %s", said)
+	}
 }

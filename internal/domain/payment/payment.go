@@ -37,6 +37,7 @@ type Standing struct {
 	Paid   i18n.Money
 	Fee    i18n.Money
 	Owed   i18n.Money // zero when paid or waived
+	Over   i18n.Money // more than the fee
 	Enough bool       // is_paid: the fee is covered, or waived
 }
 
@@ -164,7 +165,8 @@ func checkOpen(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate a
 
 // StandingOf reads what a candidate has paid and owes.
 func StandingOf(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidateID int64) (Standing, error) {
-	s := Standing{Paid: i18n.Money{Currency: c.Currency}, Fee: i18n.Money{Currency: c.Currency}, Owed: i18n.Money{Currency: c.Currency}}
+	s := Standing{Paid: i18n.Money{Currency: c.Currency}, Fee: i18n.Money{Currency: c.Currency}, Owed: i18n.Money{Currency: c.Currency},
+		Over: i18n.Money{Currency: c.Currency}}
 	err := tx.QueryRow(ctx, `
 select k.paid_minor, g.fee_minor, is_paid(k.paid_minor, g.fee_minor, k.fee_waived_at)
   from candidate k join campaign g on (g.organisation_id, g.id) = (k.organisation_id, k.campaign_id)
@@ -175,11 +177,12 @@ select k.paid_minor, g.fee_minor, is_paid(k.paid_minor, g.fee_minor, k.fee_waive
 	if !s.Enough {
 		s.Owed.Minor = s.Fee.Minor - s.Paid.Minor
 	}
+	s.Over.Minor = max(0, s.Paid.Minor-s.Fee.Minor)
 	return s, nil
 }
 
-// Reverse takes back one payment of a candidate, whole: the one with this receipt, or, without a
-// receipt, their only one that still stands. It takes the campaign's lock, because it changes who
+// Reverse takes back one payment of a candidate, whole: the one with this receipt or number (#12, as
+// List gives it), or, when none is named, their only one that still stands. It takes the campaign's lock, because it changes who
 // may be seated; a seat that they have is kept, and the caller is told that somebody must decide.
 func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, receipt, reason string) (Standing, error) {
 	c, err := admission.FindCampaign(ctx, db, actor, slug)
@@ -229,7 +232,7 @@ select organisation_id, campaign_id, candidate_id, amount_minor, currency, metho
 func standingPayment(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, receipt string) (id, amountMinor int64, err error) {
 	rows, err := tx.Query(ctx, `
 select p.id, p.amount_minor from payment p
- where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null and ($3 = '' or p.receipt = $3)
+ where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null and ($3 = '' or $3 in (p.receipt, '#' || p.id))
    and not exists (select from payment r where r.organisation_id = p.organisation_id and r.reverses_id = p.id)
  order by p.id limit 2`, c.OrganisationID, candidate.ID, receipt)
 	if err != nil {
@@ -246,10 +249,54 @@ select p.id, p.amount_minor from payment p
 	switch {
 	case err != nil:
 		return 0, 0, fmt.Errorf("find the payment to reverse: %w", err)
+	case found == 0 && receipt != "":
+		return 0, 0, problem.NotFound("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": receipt})
 	case found == 0:
 		return 0, 0, problem.Refused("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": receipt})
 	case found > 1:
 		return 0, 0, problem.Refused("payment_to_choose", problem.Facts{"candidate": candidate.Name()})
 	}
 	return id, amountMinor, nil
+}
+
+// Made is a payment as it was recorded.
+type Made struct {
+	ID          int64
+	AmountMinor int64
+	Currency    string
+	Method      string
+	ReceivedAt  time.Time
+	Receipt     string
+	Actor       string
+	Reversed    bool
+	Reason      string // of the reversal
+}
+
+// Number is how a payment without a receipt is named.
+func (m Made) Number() string { return fmt.Sprintf("#%d", m.ID) }
+
+// List gives the payments of a candidate, oldest first, with those that were reversed.
+func List(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string) (made []Made, err error) {
+	c, err := admission.FindCampaign(ctx, db, actor, slug)
+	if err != nil {
+		return nil, err
+	}
+	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		candidate, err := admission.FindCandidate(ctx, tx, c, reference)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+select p.id, p.amount_minor, p.currency, p.method, p.received_at, p.receipt, p.actor, r.id is not null as reversed,
+       coalesce(r.reason, '') as reason
+  from payment p left join payment r on (r.organisation_id, r.reverses_id) = (p.organisation_id, p.id)
+ where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null order by p.received_at, p.id`,
+			c.OrganisationID, candidate.ID)
+		if err != nil {
+			return fmt.Errorf("list the payments: %w", err)
+		}
+		made, err = pgx.CollectRows(rows, pgx.RowToStructByName[Made])
+		return err
+	})
+	return made, err
 }

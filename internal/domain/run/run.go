@@ -141,9 +141,10 @@ func Find(ctx context.Context, tx pgx.Tx, id int64) (Run, error) {
 // MostListed is how many runs a list shows.
 const MostListed = 100
 
-// Latest lists the latest runs of a task, newest first; of any campaign when campaignID is zero.
+// Latest lists the latest runs of a task (empty: of all), newest first; of any campaign when
+// campaignID is zero.
 func Latest(ctx context.Context, tx pgx.Tx, task string, campaignID int64) ([]Run, error) {
-	rows, err := tx.Query(ctx, columns+` where task = $1 and ($2 = 0 or campaign_id = $2) order by id desc limit $3`,
+	rows, err := tx.Query(ctx, columns+` where ($1 = '' or task = $1) and ($2 = 0 or campaign_id = $2) order by id desc limit $3`,
 		task, campaignID, MostListed)
 	if err != nil {
 		return nil, fmt.Errorf("list the runs: %w", err)

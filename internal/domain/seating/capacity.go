@@ -3,6 +3,7 @@ package seating
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -90,6 +91,38 @@ func SetVenueCapacities(ctx context.Context, db *pg.DB, actor timeline.Actor, or
 		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "venue_capacity_changed", Facts: capacities})
 	})
 	return changed, err
+}
+
+// AddRoom adds a room, and its centre if it is new, so that a sitting can be moved there.
+func AddRoom(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organisation, v VenueCapacity) error {
+	if !actor.MayActFor(org.ID) {
+		return problem.NotFound("organisation_unknown", problem.Facts{"slug": org.Slug})
+	}
+	if strings.TrimSpace(v.Centre) == "" || strings.TrimSpace(v.Room) == "" {
+		return problem.Invalid("room_name_missing", nil)
+	}
+	return db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
+		if _, err := lockAll(ctx, tx, org.ID); err != nil {
+			return err
+		}
+		centre, err := venue.EnsureCentre(ctx, tx, org.ID, v.Centre, org.TimeZone)
+		if err != nil {
+			return err
+		}
+		roomID, err := venue.EnsureRoom(ctx, tx, org.ID, centre.ID, v.Room)
+		if err != nil {
+			return err
+		}
+		if v.Capacity != nil {
+			if err := venue.SetCapacity(ctx, tx, org.ID, centre.ID, roomID, v.Capacity); err != nil {
+				return err
+			}
+			if _, err := RefreshPlaces(ctx, tx, org.ID, []int64{roomID}); err != nil { // the room may have been there
+				return err
+			}
+		}
+		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "room_added", Facts: v})
+	})
 }
 
 func setVenueCapacity(ctx context.Context, tx pgx.Tx, organisationID int64, v VenueCapacity) error {

@@ -25,6 +25,9 @@ func MoveSitting(ctx context.Context, tx pgx.Tx, c admission.Campaign, s Sitting
 	if err := lockRooms(ctx, tx, c.OrganisationID, roomID); err != nil {
 		return s, err
 	}
+	if err := checkRoomFree(ctx, tx, c.OrganisationID, s, roomID, startsAt, endsAt); err != nil {
+		return s, err
+	}
 	_, err := tx.Exec(ctx, `update sitting set room_id = $3, starts_at = $4, ends_at = $5, revision = revision + 1
  where organisation_id = $1 and id = $2`, c.OrganisationID, s.ID, roomID, startsAt, endsAt)
 	if pg.Violates(err, "sitting_room_free") {
@@ -56,6 +59,30 @@ func lockRooms(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs ...
 	_, err := tx.Exec(ctx, `select from room where organisation_id = $1 and id = any($2) order by id for no key update`, organisationID, roomIDs)
 	if err != nil {
 		return fmt.Errorf("lock the rooms: %w", err)
+	}
+	return nil
+}
+
+// checkRoomFree names the sitting that is in the room; the database refuses the overlap in any case.
+func checkRoomFree(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, roomID int64, startsAt, endsAt time.Time) error {
+	return refuseNamed(ctx, tx, "room_busy", problem.Facts{"sitting": s.Reference}, `
+select o.reference from sitting o
+ where o.organisation_id = $1 and o.room_id = $2 and o.id <> $3 and o.cancelled_at is null
+   and tstzrange(o.starts_at, o.ends_at) && tstzrange($4, $5) order by o.starts_at`, organisationID, roomID, s.ID, startsAt, endsAt)
+}
+
+// CancelSitting takes a sitting out of the timetable, under the campaign's lock. Whoever sits there
+// must be moved or released first: nobody loses a seat by it.
+func CancelSitting(ctx context.Context, tx pgx.Tx, c admission.Campaign, s Sitting) error {
+	claims, err := ClaimsAt(ctx, tx, c.OrganisationID, s.ID)
+	if err != nil {
+		return err
+	}
+	if len(claims) > 0 {
+		return problem.Refused("sitting_in_use", problem.Facts{"sitting": s.Reference, "people": len(claims)})
+	}
+	if _, err := tx.Exec(ctx, `update sitting set cancelled_at = clock() where organisation_id = $1 and id = $2`, c.OrganisationID, s.ID); err != nil {
+		return fmt.Errorf("cancel the sitting: %w", err)
 	}
 	return nil
 }

@@ -18,59 +18,61 @@ const tieredPlaces = `
        case when s.capacity is not null then 'sitting' when r.capacity is not null then 'room'
             when ce.capacity is not null then 'centre' else 'bound' end as places_from`
 
-// RefreshPlaces brings the places of the coming sittings of these rooms (nil: of all rooms of the
-// organisation) to what the tiers say now. It is called, in the same transaction and under the
-// campaign's lock, by whoever changed a capacity. It refuses a number below the people who hold a
-// place, and a seat number that somebody holds; the database refuses the latter by itself, however
-// the race goes.
-func RefreshPlaces(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs []int64) (changed int, err error) {
-	rows, err := tx.Query(ctx, `
+// tiers are the coming sittings of some rooms ($3; null: of all) and what the tiers say of them.
+const tiers = `
 with tier as (
-  select s.organisation_id, s.id,`+tieredPlaces+`
+  select s.organisation_id, s.id, s.reference, r.name || ', ' || ce.name as place,` + tieredPlaces + `
     from sitting s
     join room r on (r.organisation_id, r.id) = (s.organisation_id, s.room_id)
     join centre ce on (ce.organisation_id, ce.id) = (r.organisation_id, r.centre_id)
    where s.organisation_id = $1 and s.cancelled_at is null and s.ends_at > clock()
-     and ($3::bigint[] is null or s.room_id = any($3)))
+     and ($3::bigint[] is null or s.room_id = any($3)))`
+
+// RefreshPlaces brings the places of the coming sittings of these rooms (nil: of all rooms of the
+// organisation) to what the tiers say now. It is called, in the same transaction and under the
+// campaign's lock, by whoever changed a capacity. It refuses a number below the people who hold a
+// place, and below a seat that somebody holds; the database refuses the latter by itself, however
+// the race goes.
+func RefreshPlaces(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs []int64) (changed int, err error) {
+	if err := checkInUse(ctx, tx, organisationID, roomIDs); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, tiers+`
 update sitting s set places = t.places, places_from = t.places_from
   from tier t
  where s.organisation_id = t.organisation_id and s.id = t.id
-   and (s.places, s.places_from) is distinct from (t.places, t.places_from)
-returning s.id`, organisationID, venue.Bound, roomIDs)
-	if err != nil {
-		return 0, fmt.Errorf("refresh the places: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+   and (s.places, s.places_from) is distinct from (t.places, t.places_from)`, organisationID, venue.Bound, roomIDs)
 	if pg.Violates(err, "claim_seat_in_room") {
 		return 0, problem.Refused("seat_in_use", nil).Because(err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("refresh the places: %w", err)
 	}
-	return len(ids), checkInUse(ctx, tx, organisationID, ids)
+	return int(tag.RowsAffected()), nil
 }
 
-// checkInUse refuses places below the people who hold one: those who get their seat at the door
-// have no number that the database could compare.
-func checkInUse(ctx context.Context, tx pgx.Tx, organisationID int64, sittingIDs []int64) error {
-	rows, err := tx.Query(ctx, `
-select s.reference, s.places, count(*)::int from sitting s
-  join claim k on (k.organisation_id, k.sitting_id) = (s.organisation_id, s.id) and k.released_at is null
- where s.organisation_id = $1 and s.id = any($2) group by s.id, s.reference, s.places having count(*) > s.places
- order by s.id limit 1`, organisationID, sittingIDs)
+// checkInUse refuses, with the names, places that would not do for the people who hold one.
+func checkInUse(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs []int64) error {
+	rows, err := tx.Query(ctx, tiers+`
+select t.reference, t.place, t.places, count(*)::int, coalesce(max(k.seat_number), 0)
+  from tier t join claim k on k.sitting_id = t.id and k.released_at is null
+ group by t.id, t.reference, t.place, t.places having count(*) > t.places or max(k.seat_number) > t.places
+ order by t.id limit 1`, organisationID, venue.Bound, roomIDs)
 	if err != nil {
 		return fmt.Errorf("count the places in use: %w", err)
 	}
-	var reference string
-	var places, inUse int
-	found := false
-	if _, err := pgx.ForEachRow(rows, []any{&reference, &places, &inUse}, func() error { found = true; return nil }); err != nil {
+	var refused error
+	var reference, place string
+	var places, people, highest int
+	_, err = pgx.ForEachRow(rows, []any{&reference, &place, &places, &people, &highest}, func() error {
+		refused = problem.Refused("places_in_use", problem.Facts{
+			"sitting": reference, "place": place, "places": places, "people": people, "highest": highest})
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("count the places in use: %w", err)
 	}
-	if found {
-		return problem.Refused("capacity_in_use", problem.Facts{"sitting": reference, "capacity": places, "in_use": inUse})
-	}
-	return nil
+	return refused
 }
 
 // InUse is what the people of a sitting need of its places.

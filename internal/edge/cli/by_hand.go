@@ -24,6 +24,7 @@ func (c seatCommand) Run(s *session) error {
 type moveCommand struct {
 	Campaign  string `required:"" help:"Short name of the campaign."`
 	Candidate string `arg:"" help:"Reference of the candidate."`
+	Exam      string `help:"Code of the exam; needed when the candidate has several seats and no sitting is named."`
 	Sitting   string `help:"Reference of the new sitting; else the same."`
 	Seat      string `help:"Label or number of the new seat; else the lowest free one."`
 }
@@ -32,7 +33,7 @@ func (c moveCommand) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	placed, err := convocation.Move(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Sitting, c.Seat)
+	placed, err := convocation.Move(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Exam, c.Sitting, c.Seat)
 	return s.placed("cli_placed", err, placed)
 }
 
@@ -62,7 +63,19 @@ func (c releaseCommand) Run(s *session) error {
 		return err
 	}
 	placed, err := convocation.Release(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Exam, c.Reason)
-	return s.placed("cli_released", err, placed)
+	if err := s.placed("cli_released", err, placed); err != nil || s.line.JSON {
+		return err
+	}
+	x, err := convocation.Explain(s.ctx, s.db, s.actor, c.Campaign, c.Candidate)
+	if err != nil {
+		return err
+	}
+	for _, exam := range x.Exams {
+		if exam.Exam == placed.Sitting.Exam && !exam.Seated && x.Called() {
+			s.say("cli_still_called", map[string]any{"candidate": c.Candidate, "campaign": c.Campaign})
+		}
+	}
+	return nil
 }
 
 // placed says where people sit now, or sat.

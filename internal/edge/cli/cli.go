@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -263,12 +265,16 @@ func (s *session) open() error {
 				return err
 			}
 		}
+		_, before := os.Stat(filepath.Join(dir, "data"))
 		member, err := cluster.Join(s.ctx, dir)
 		if err != nil {
 			return err
 		}
 		s.ended = append(s.ended, member.Leave)
 		s.url = member.URL()
+		if errors.Is(before, fs.ErrNotExist) { // a mistyped --dir would look like lost data
+			fmt.Fprintln(s.stderr, s.voice.Say("cli_new_database", map[string]any{"dir": dir}))
+		}
 	}
 	db, err := pg.Open(s.ctx, s.url, schema.Migrations())
 	if err != nil {

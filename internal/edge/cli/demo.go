@@ -156,7 +156,7 @@ func (s *session) bringSample(c admission.Campaign, file string, bring importer,
 	}
 	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_imported", map[string]any{
 		"file": file, "read": result.Read, "created": result.Created,
-		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount,
+		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount, "run": fmt.Sprint(result.RunID),
 	}))
 	return nil
 }

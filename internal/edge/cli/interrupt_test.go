@@ -222,11 +222,13 @@ func TestServe_Ends(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := bufio.NewReader(stderr)
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
+			line, url := "", ""
+			for url == "" { // the first line says that a database is made
+				if line, err = lines.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+				url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
 			}
-			url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
 			response, err := http.Get(url + "/")
 			if err != nil {
 				t.Fatalf("%q: %v", line, err)

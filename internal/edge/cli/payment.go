@@ -3,14 +3,19 @@ package cli
 import (
 	"crypto/rand"
 	"maps"
+	"time"
 
+	"usher/internal/base/i18n"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/payment"
+
+	"github.com/jedib0t/go-pretty/v6/table"
 )
 
 type paymentCommand struct {
 	Record  recordPayment  `cmd:"" help:"Record money received for a candidate."`
 	Reverse reversePayment `cmd:"" help:"Take a payment back, whole."`
+	List    listPayments   `cmd:"" help:"List the payments of a candidate."`
 }
 
 type recordPayment struct {
@@ -47,7 +52,8 @@ func (s *session) standing(standing payment.Standing) error {
 	if s.line.JSON {
 		return s.answer(standingAnswer(standing, nil))
 	}
-	s.say("cli_standing", map[string]any{"paid": standing.Paid, "fee": standing.Fee, "owed": standing.Owed, "enough": standing.Enough})
+	s.say("cli_standing", map[string]any{"paid": standing.Paid, "fee": standing.Fee, "owed": standing.Owed,
+		"enough": standing.Enough, "over": standing.Over, "too_much": standing.Over.Minor > 0})
 	return nil
 }
 
@@ -55,7 +61,8 @@ func (s *session) standing(standing payment.Standing) error {
 func standingAnswer(standing payment.Standing, more map[string]any) map[string]any {
 	answer := map[string]any{
 		"paid": standing.Enough, "paid_minor": standing.Paid.Minor, "owed_minor": standing.Owed.Minor,
-		"currency": standing.Fee.Currency,
+		"over_minor": standing.Over.Minor,
+		"currency":   standing.Fee.Currency,
 	}
 	maps.Copy(answer, more)
 	return answer
@@ -64,7 +71,7 @@ func standingAnswer(standing payment.Standing, more map[string]any) map[string]a
 type reversePayment struct {
 	Campaign  string `required:"" help:"Short name of the campaign."`
 	Candidate string `arg:"" help:"Reference of the candidate."`
-	Receipt   string `help:"Receipt of the payment; needed when there are several."`
+	Receipt   string `help:"Receipt of the payment, or its number as payment list shows it (#12); needed when there are several."`
 	Reason    string `required:"" help:"Why: it is kept."`
 }
 
@@ -87,5 +94,58 @@ func (c reversePayment) Run(s *session) error {
 		return err
 	}
 	s.warnSeated(seated, c.Campaign, c.Candidate)
+	return nil
+}
+
+type listPayments struct {
+	Campaign  string `required:"" help:"Short name of the campaign."`
+	Candidate string `arg:"" help:"Reference of the candidate."`
+}
+
+func (l listPayments) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	made, err := payment.List(s.ctx, s.db, s.actor, l.Campaign, l.Candidate)
+	if err != nil {
+		return err
+	}
+	if s.line.JSON {
+		type row struct {
+			Number      string    `json:"number"`
+			AmountMinor int64     `json:"amount_minor"`
+			Currency    string    `json:"currency"`
+			Method      string    `json:"method"`
+			ReceivedAt  time.Time `json:"received_at"`
+			Receipt     string    `json:"receipt"`
+			Reversed    bool      `json:"reversed"`
+			Reason      string    `json:"reason"`
+		}
+		rows := make([]row, len(made))
+		for i, m := range made {
+			rows[i] = row{m.Number(), m.AmountMinor, m.Currency, m.Method, m.ReceivedAt, m.Receipt, m.Reversed, m.Reason}
+		}
+		return s.answer(rows)
+	}
+	if len(made) == 0 {
+		s.say("cli_no_payment", nil)
+		return nil
+	}
+	campaign, err := admission.FindCampaign(s.ctx, s.db, s.actor, l.Campaign)
+	if err != nil {
+		return err
+	}
+	rows := make([]table.Row, len(made))
+	for i, m := range made {
+		reversed := ""
+		if m.Reversed {
+			reversed = s.voice.Say("cli_reversed", map[string]any{"reason": m.Reason})
+		}
+		rows[i] = table.Row{
+			m.Number(), s.voice.Money(i18n.Money{Minor: m.AmountMinor, Currency: m.Currency}), m.Method,
+			s.voice.Instant(i18n.Instant{At: m.ReceivedAt, Zone: campaign.TimeZone}), orDash(m.Receipt), reversed,
+		}
+	}
+	s.table([]string{"cli_number", "cli_amount", "cli_method", "cli_received_at", "cli_receipt", "cli_remark"}, rows, 2)
 	return nil
 }

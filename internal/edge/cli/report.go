@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jedib0t/go-pretty/v6/table"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
@@ -16,7 +18,7 @@ import (
 )
 
 type reportCommand struct {
-	Number string  `arg:"" name:"run" help:"Number of the run."`
+	Number string  `arg:"" optional:"" name:"run" help:"Number of the run; without it, the latest runs are listed."`
 	Output *string `short:"o" help:"File to write instead of printing: .csv or .xlsx."`
 }
 
@@ -27,6 +29,12 @@ func (r reportCommand) Run(s *session) error {
 		if format, err = formatOf(*r.Output); err != nil {
 			return err
 		}
+	}
+	if r.Number == "" {
+		if r.Output != nil {
+			return problem.Invalid("run_missing", nil)
+		}
+		return s.listRuns()
 	}
 	number, err := strconv.ParseInt(r.Number, 10, 64)
 	if err != nil {
@@ -55,6 +63,44 @@ func (r reportCommand) Run(s *session) error {
 		return err
 	}
 	return s.written(*r.Output, rows)
+}
+
+// listRuns lists the latest runs, newest first.
+func (s *session) listRuns() error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	runs, err := convocation.AllRuns(s.ctx, s.db, s.actor)
+	if err != nil {
+		return err
+	}
+	if s.line.JSON {
+		type row struct {
+			Run       int64     `json:"run"`
+			Task      string    `json:"task"`
+			State     run.State `json:"state"`
+			StartedAt time.Time `json:"started_at"`
+			Actor     string    `json:"actor"`
+		}
+		rows := make([]row, len(runs))
+		for i, r := range runs {
+			rows[i] = row{r.ID, r.Task, r.State, r.StartedAt, r.Actor}
+		}
+		return s.answer(rows)
+	}
+	if len(runs) == 0 {
+		s.say("cli_no_run", nil)
+		return nil
+	}
+	rows := make([]table.Row, len(runs))
+	for i, r := range runs {
+		rows[i] = table.Row{
+			r.ID, s.voice.Say("cli_task_"+r.Task, nil), s.voice.Say("cli_run_"+string(r.State), nil),
+			s.voice.Instant(i18n.Instant{At: r.StartedAt, Zone: "UTC"}), r.Actor,
+		}
+	}
+	s.table([]string{"cli_run", "cli_task", "cli_state", "cli_started_at", "cli_actor"}, rows, 1)
+	return nil
 }
 
 type rowWriter interface {

@@ -19,6 +19,7 @@ type sittingCommand struct {
 	List     listSittings    `cmd:"" help:"List the sittings of a campaign."`
 	Move     moveSitting     `cmd:"" help:"Move a sitting to another room or time; everybody keeps their seat and is told."`
 	Capacity sittingCapacity `cmd:"" help:"Say how many places a sitting has."`
+	Cancel   cancelSitting   `cmd:"" help:"Take a sitting at which nobody sits out of the timetable."`
 }
 
 type listSittings struct {
@@ -108,6 +109,24 @@ func (m moveSitting) Run(s *session) error {
 	return nil
 }
 
+type cancelSitting struct {
+	Campaign string `required:"" help:"Short name of the campaign."`
+	Sitting  string `arg:"" help:"Reference of the sitting."`
+	Reason   string `required:"" help:"Why: it is kept."`
+}
+
+func (c cancelSitting) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	sitting, err := convocation.CancelSitting(s.ctx, s.db, s.actor, c.Campaign, c.Sitting, c.Reason)
+	if err != nil {
+		return err
+	}
+	return s.done("cli_sitting_cancelled", map[string]any{"sitting": sitting.Reference, "place": sitting.Place(), "starts_at": sitting.Begins()},
+		map[string]any{"sitting": sitting.Reference, "cancelled": true})
+}
+
 // zoneOf is the zone in which the hours of a sitting are read.
 func (s *session) zoneOf(campaign, sitting string) (*time.Location, error) {
 	timetable, err := convocation.Timetable(s.ctx, s.db, s.actor, campaign)
@@ -169,6 +188,7 @@ func capacityOf(text string) (*int, error) {
 
 type venueCommand struct {
 	Capacity venueCapacity `cmd:"" help:"Say how many places a room has, or each room of a centre that says nothing itself."`
+	Room     addRoom       `cmd:"" help:"Add a room, and its centre if it is new."`
 }
 
 type venueCapacity struct {
@@ -195,4 +215,32 @@ func (v venueCapacity) Run(s *session) error {
 		return err
 	}
 	return s.done("cli_venue_set", map[string]any{"count": changed}, map[string]any{"centre": v.Centre, "room": v.Room, "sittings_changed": changed})
+}
+
+type addRoom struct {
+	Organisation string  `help:"Short name of the organisation; needed when there are several."`
+	Centre       string  `required:"" help:"Name of the centre."`
+	Name         string  `arg:"" help:"Name of the room."`
+	Capacity     *string `help:"Number of places."`
+}
+
+func (a addRoom) Run(s *session) error {
+	room := seating.VenueCapacity{Centre: a.Centre, Room: a.Name}
+	if a.Capacity != nil {
+		var err error
+		if room.Capacity, err = capacityOf(*a.Capacity); err != nil {
+			return err
+		}
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	org, err := account.FindOrganisation(s.ctx, s.db, s.actor, a.Organisation)
+	if err != nil {
+		return err
+	}
+	if err := seating.AddRoom(s.ctx, s.db, s.actor, org, room); err != nil {
+		return err
+	}
+	return s.done("cli_room_added", map[string]any{"room": a.Name, "centre": a.Centre}, map[string]any{"room": a.Name, "centre": a.Centre, "added": true})
 }
