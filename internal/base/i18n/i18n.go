@@ -38,6 +38,14 @@ type Instant struct {
 	Zone string    `json:"zone"`
 }
 
+// Word is a fact that is itself a sentence or a word of the program, by its id.
+type Word struct {
+	ID string `json:"word"`
+}
+
+// Quoted are texts and Words, each to be put between the quotation marks of the language.
+type Quoted []any
+
 var bundle = loadBundle()
 
 func loadBundle() *goi18n.Bundle {
@@ -126,6 +134,10 @@ func (v Voice) write(value any) any {
 		return v.Money(fact)
 	case Instant:
 		return v.Instant(fact)
+	case Word:
+		return v.Say(fact.ID, nil)
+	case Quoted:
+		return v.quote(fact)
 	case int:
 		return v.Number(int64(fact))
 	case int64:
@@ -135,18 +147,34 @@ func (v Voice) write(value any) any {
 	case []string:
 		return strings.Join(fact, ", ")
 	case []any:
-		parts := make([]string, len(fact))
-		for i, part := range fact {
-			parts[i] = fmt.Sprint(v.write(part))
-		}
-		return strings.Join(parts, ", ")
+		return strings.Join(v.writeEach(fact), ", ")
 	case map[string]any:
 		return v.writeKept(fact)
 	}
 	return value
 }
 
+func (v Voice) writeEach(facts []any) []string {
+	parts := make([]string, len(facts))
+	for i, part := range facts {
+		parts[i] = fmt.Sprint(v.write(part))
+	}
+	return parts
+}
+
+func (v Voice) quote(texts Quoted) string {
+	marks := map[string][2]string{"en": {"“", "”"}, "fr": {"«\u00a0", "\u00a0»"}, "es": {"«", "»"}}[v.lang]
+	parts := v.writeEach(texts)
+	for i, part := range parts {
+		parts[i] = marks[0] + part + marks[1]
+	}
+	return strings.Join(parts, ", ")
+}
+
 func (v Voice) writeKept(fact map[string]any) any {
+	if id, ok := fact["word"].(string); ok {
+		return v.Say(id, nil)
+	}
 	if minor, ok := fact["minor"].(float64); ok {
 		code, _ := fact["currency"].(string)
 		return v.Money(Money{Minor: int64(minor), Currency: code})

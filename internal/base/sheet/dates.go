@@ -22,6 +22,14 @@ const (
 	MonthFirst
 )
 
+// Code names the order; translations are keyed by it.
+func (o DateOrder) Code() string {
+	if o == MonthFirst {
+		return "month_first"
+	}
+	return "day_first"
+}
+
 // String shows the order as people write it down.
 func (o DateOrder) String() string {
 	if o == MonthFirst {
@@ -38,7 +46,7 @@ const (
 	NotNeeded    Basis = "not_needed"   // no date that depends on the order
 	Assumed      Basis = "assumed"      // every date could be read both ways: day first
 	Proved       Basis = "proved"       // some dates fit one order only, none the other only
-	Contradicted Basis = "contradicted" // dates of both kinds: the more frequent, day first on a tie
+	Contradicted Basis = "contradicted" // some dates fit month first only, and do not suffice: day first
 )
 
 // DateEvidence gathers all the cells of a column (or of all date columns of a file, which one hand wrote), so that
@@ -66,7 +74,15 @@ func (e *DateEvidence) Add(cell string) {
 	}
 }
 
-// Order settles the order for the whole file.
+// Few month-first cells in a file of dates that could be read both ways are typing mistakes, and
+// the whole file must not be turned round by them.
+const (
+	leastMonthFirst = 2 // cells that prove month first
+	eitherPerProof  = 2 // cells that could be either, for each of those
+)
+
+// Order settles the order for the whole file: month first only where enough cells prove it and none
+// proves the contrary. The cells that do not fit are refused when they are read.
 func (e *DateEvidence) Order() (DateOrder, Basis) {
 	switch {
 	case e.DayFirst+e.MonthFirst+e.Either == 0:
@@ -75,10 +91,8 @@ func (e *DateEvidence) Order() (DateOrder, Basis) {
 		return DayFirst, Assumed
 	case e.MonthFirst == 0:
 		return DayFirst, Proved
-	case e.DayFirst == 0:
+	case e.DayFirst == 0 && e.MonthFirst >= leastMonthFirst && e.MonthFirst*eitherPerProof >= e.Either:
 		return MonthFirst, Proved
-	case e.MonthFirst > e.DayFirst:
-		return MonthFirst, Contradicted
 	default:
 		return DayFirst, Contradicted
 	}

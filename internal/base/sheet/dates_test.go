@@ -23,10 +23,14 @@ func TestDateEvidence_TheWholeColumnDecides(t *testing.T) {
 		basis sheet.Basis
 	}{
 		"day first":               {[]string{"11/04/2008", "22/04/2008", "2008-04-11"}, sheet.DayFirst, sheet.Proved},
-		"month first":             {[]string{"04/11/2008", "04/22/2008"}, sheet.MonthFirst, sheet.Proved},
-		"proof in the last cell":  {[]string{"04/05/2008", "04/06/2008", "04/22/2008 08:30"}, sheet.MonthFirst, sheet.Proved},
+		"month first":             {[]string{"04/11/2008", "04/22/2008", "04/23/2008"}, sheet.MonthFirst, sheet.Proved},
+		"proof in the last cells": {[]string{"04/05/2008", "04/06/2008", "04/22/2008 08:30", "12/31/2008"}, sheet.MonthFirst, sheet.Proved},
+		"half as many proofs":     {[]string{"04/05/2008", "04/06/2008", "04/07/2008", "04/08/2008", "04/22/2008", "04/23/2008"}, sheet.MonthFirst, sheet.Proved},
+		"fewer than half":         {[]string{"04/05/2008", "04/06/2008", "04/07/2008", "04/08/2008", "04/09/2008", "04/22/2008", "04/23/2008"}, sheet.DayFirst, sheet.Contradicted},
+		"one typing mistake":      {[]string{"11/04/2006", "12/05/2006", "04/25/2006"}, sheet.DayFirst, sheet.Contradicted},
+		"nothing but a mistake":   {[]string{"04/25/2006"}, sheet.DayFirst, sheet.Contradicted},
 		"one against one":         {[]string{"11/04/2008", "22/04/2008", "04/13/2008", "2008-04-11", "11.4.08"}, sheet.DayFirst, sheet.Contradicted},
-		"two against one":         {[]string{"22/04/2008", "04/13/2008", "05/14/2008"}, sheet.MonthFirst, sheet.Contradicted},
+		"two against one":         {[]string{"22/04/2008", "04/13/2008", "05/14/2008"}, sheet.DayFirst, sheet.Contradicted},
 		"all could be both":       {[]string{"11/04/2008", "05.06.2009", "01-02-2008"}, sheet.DayFirst, sheet.Assumed},
 		"ISO only":                {[]string{"2008-04-11", "2008/04/22", ""}, sheet.DayFirst, sheet.NotNeeded},
 		"day and month equal":     {[]string{"04/04/2008"}, sheet.DayFirst, sheet.NotNeeded},

@@ -45,8 +45,8 @@ func MatchHeader(header []string, fields []Field) (Columns, error) {
 		}
 		columns.at[name] = i
 	}
-	if missing := columns.missing(fields); len(missing) > 0 {
-		return Columns{}, &Error{Code: MissingColumns, Names: missing, Found: header}
+	if titles, names := columns.missing(fields); len(names) > 0 {
+		return Columns{}, &Error{Code: MissingColumns, Names: titles, Fields: names, Found: header}
 	}
 	return columns, nil
 }
@@ -58,14 +58,13 @@ func titleOrPlace(title string, column int) string {
 	return title
 }
 
-func (c Columns) missing(fields []Field) []string {
-	var names []string
+func (c Columns) missing(fields []Field) (titles, names []string) {
 	for _, field := range fields {
 		if _, ok := c.at[field.Name]; !ok && field.Required {
-			names = append(names, field.Titles[0])
+			titles, names = append(titles, field.Titles[0]), append(names, field.Name)
 		}
 	}
-	return names
+	return titles, names
 }
 
 // Has reports whether the file has a column for the field.

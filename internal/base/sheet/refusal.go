@@ -52,6 +52,7 @@ type Error struct {
 	Column    string   // the column's letters, or its title
 	Value     string   // what was there
 	Names     []string // the columns at fault
+	Fields    []string // the same, where the file has no title for them: the caller's names
 	Found     []string // the titles that the file has
 	Limit     int64    // the bound that was hit
 	Cause     error

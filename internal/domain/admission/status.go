@@ -106,16 +106,24 @@ select id, code, label, advice, opens_payment from status
 		if err != nil {
 			return Status{}, err
 		}
-		codes := make([]string, len(all))
-		for i, s := range all {
-			codes[i] = s.Code
-		}
-		return Status{}, problem.NotFound("status_unknown", problem.Facts{"status": codeOrLabel, "known": codes})
+		return Status{}, problem.NotFound("status_unknown", problem.Facts{"status": codeOrLabel, "known": StatusNames(all)})
 	}
 	if err != nil {
 		return Status{}, fmt.Errorf("read the status: %w", err)
 	}
 	return status, nil
+}
+
+// StatusNames lists statuses for somebody who must write one: the code and, in brackets, the label.
+func StatusNames(statuses []Status) []string {
+	names := make([]string, len(statuses))
+	for i, s := range statuses {
+		names[i] = s.Code
+		if s.Label != s.Code {
+			names[i] += " (" + s.Label + ")"
+		}
+	}
+	return names
 }
 
 // EditStatus changes a step of the workflow: its words, or whether it opens payment.

@@ -186,7 +186,7 @@ func (k *candidates) readLocale(v *verdict, r *candidateRow) {
 	}
 	lang, ok := readLanguage(text)
 	if !ok {
-		v.rejectField(k.importer, colLocale, "language_unknown", problem.Facts{"known": []string{"fr", "en", "es"}})
+		v.rejectField(k.importer, colLocale, "language_unknown", problem.Facts{"known": knownLanguages})
 	}
 	r.locale = lang
 }
@@ -201,6 +201,7 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 	if r.email != "" || r.phone != "" {
 		r.contactKey = "contact|" + name + "|" + strings.ToLower(r.email) + "|" + r.phone
 	}
+	v.onConflict = conflict{reason: "row_conflict", facts: problem.Facts{"reference": r.reference, "name": v.name}}
 	switch {
 	case r.reference != "":
 		v.identity = digestOf("reference", r.reference)
@@ -209,7 +210,7 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 	case r.contactKey != "":
 		v.identity = digestOf(r.contactKey)
 	default:
-		v.reject(k.importer, k.title(colReference), "", "identity_missing", nil)
+		v.rejectField(k.importer, colReference, "identity_missing", nil)
 		return
 	}
 	k.comparePeople(v, r)

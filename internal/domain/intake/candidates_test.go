@@ -1,9 +1,11 @@
 package intake_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 	"usher/internal/domain/intake"
@@ -219,6 +221,42 @@ func TestCandidates_DateOrder(t *testing.T) {
 	wantSaid(t, r.Rejected, "4:né le:wrong_order 6:né le:two_digit_year")
 	if got := b.text("select string_agg(birth_on::text, ' ' order by reference) from candidate"); got != "2008-04-11 2008-04-22 2008-04-11" {
 		t.Errorf("born on %s", got)
+	}
+}
+
+// One typing mistake does not turn a file round; a file that is month first is read so, and says so
+// once a column.
+func TestCandidates_MonthFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.candidates("dossier;nom;né le", "1;Diop;11/04/2006", "2;Fall;12/05/2006", "3;Ba;04/25/2006")
+	wantSaid(t, r.Rejected, "4:né le:wrong_order")
+	wantSaid(t, r.Warnings, "")
+	if got := i18n.Speak("fr").Say("refusal_wrong_order", r.Rejected[0].Facts); !strings.Contains(got, "(jour/mois/année)") {
+		t.Errorf("the order is said as %s", got)
+	}
+	facts := b.text("select facts from refusal where reason = 'wrong_order'")
+	if !strings.Contains(facts, `{"word": "date_order_day_first"}`) {
+		t.Errorf("the report keeps %s", facts)
+	}
+	r = b.candidates("dossier;nom;né le;déposé le", "4;Diop;11/04/2006;01/02/2026", "5;Fall;12/25/2006;01/13/2026", "6;Ba;04/25/2006;01/14/2026")
+	wantCounts(t, r, "read 3 created 3 updated 0 unchanged 0 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "3:né le:dates_month_first 3:déposé le:dates_month_first")
+	if r.Warnings[0].Value != "12/25/2006" || !r.Found.MonthFirst {
+		t.Errorf("the proof is %+v", r.Warnings[0])
+	}
+}
+
+// Every cell at fault of a row is named, and the row counts once.
+func TestCandidates_SeveralMistakesInARow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH", "PHYS")
+	r := b.candidates(header, `1;Diop;Awa;31/02/2008;awa;aucun;;;;MATH;;`, `2;Fall;Ali;;;;quoi;;Tessalit;CHIM;;`, `3;Ba;Ina;;;;;;;MATH;;`)
+	wantCounts(t, r, "read 3 created 1 updated 0 unchanged 0 rejected 2 ignored 0")
+	wantSaid(t, r.Rejected, "2:date de naissance:no_such_day 2:e-mail:email_wrong 2:tél.:phone_wrong "+
+		"3:statut:status_unknown 3:centre:centre_unknown 3:épreuves:exam_unknown")
+	if known := fmt.Sprint(r.Rejected[3].Facts["known"]); !strings.Contains(known, "accepted (Admis à concourir)") {
+		t.Errorf("the statuses named are %s", known)
 	}
 }
 

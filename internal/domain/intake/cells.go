@@ -163,6 +163,8 @@ func readNeeds(text string) (kept string, accessible, unknown bool) {
 	return "", accessible, false
 }
 
+var knownLanguages = []string{"fr", "en", "es"}
+
 var languageWords = func() map[string]string {
 	all := map[string]string{}
 	for lang, list := range map[string]string{

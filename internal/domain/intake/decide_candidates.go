@@ -351,7 +351,7 @@ func (k *candidates) findAlike(v *verdict, r *candidateRow, s storedCandidates) 
 	for _, f := range same {
 		references = append(references, f.Reference)
 	}
-	v.reject(k.importer, k.title(colReference), "", "candidate_ambiguous", problem.Facts{"others": firstNamed(references), "name": v.name})
+	v.rejectField(k.importer, colReference, "candidate_ambiguous", problem.Facts{"others": firstNamed(references), "name": v.name})
 	return admission.Filed{}, false
 }
 
@@ -415,11 +415,7 @@ func (k *candidates) mergeStatus(v *verdict, r *candidateRow, f *admission.Filed
 	}
 	status, ok := names.status(r.status)
 	if !ok {
-		var known []string
-		for _, s := range names.statuses {
-			known = append(known, s.Label)
-		}
-		v.rejectField(k.importer, colStatus, "status_unknown", problem.Facts{"known": firstNamed(known)})
+		v.rejectField(k.importer, colStatus, "status_unknown", problem.Facts{"known": firstNamed(admission.StatusNames(names.statuses))})
 		return
 	}
 	f.StatusID = status.ID
@@ -429,16 +425,12 @@ func (k *candidates) mergeCentre(v *verdict, r *candidateRow, f *admission.Filed
 	if r.centre == "" {
 		return
 	}
-	key := nameKey(r.centre)
-	if at := slices.IndexFunc(names.centres, func(c centre) bool { return c.Key == key }); at >= 0 {
-		f.CentreID = &names.centres[at].ID
+	id, ok := names.centreID(r.centre)
+	if !ok {
+		v.rejectField(k.importer, colCentre, "centre_unknown", problem.Facts{"known": names.knownCentres()})
 		return
 	}
-	var known []string
-	for _, c := range names.centres {
-		known = append(known, c.Name)
-	}
-	v.rejectField(k.importer, colCentre, "centre_unknown", problem.Facts{"known": firstNamed(known)})
+	f.CentreID = &id
 }
 
 func (k *candidates) mergeExams(v *verdict, r *candidateRow, f *admission.Filed, names candidateNames) {
@@ -498,7 +490,9 @@ func (k *candidates) change(e *entry[candidateRow], before, after admission.File
 	}
 	switch {
 	case again && int(first) != v.line && len(changes) > 0:
-		v.reject(k.importer, "", "", "row_conflict", problem.Facts{"first_line": int(first), "reference": before.Reference})
+		v.reject(k.importer, "", "", "row_conflict", problem.Facts{
+			"first_line": int(first), "reference": before.Reference, "name": before.Name(),
+		})
 		return
 	case again && int(first) != v.line:
 		v.warn(k.importer, "", "", "row_copy", problem.Facts{"first_line": int(first)})
@@ -741,6 +735,9 @@ func (k *candidates) settle([]*entry[candidateRow]) {
 	maps.Copy(k.rowOf, k.plan.rowOf)
 	maps.Copy(k.zeros, k.plan.zeros)
 	for i, f := range k.plan.added {
+		if k.plan.addedBy[i].record.reference == "" {
+			k.result.Generated++
+		}
 		if f.ID != 0 {
 			k.rowOf[f.ID] = int32(k.plan.addedBy[i].line)
 		}

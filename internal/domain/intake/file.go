@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 )
@@ -68,16 +69,23 @@ func asProblem(err error, name string) error {
 	if refusal.Code == sheet.FileTooLarge || refusal.Code == sheet.UnzipTooLarge {
 		limit >>= 20 // MiB
 	}
+	names := quoted(refusal.Names)
+	if len(refusal.Fields) > 0 {
+		names = nil
+		for _, field := range refusal.Fields {
+			names = append(names, i18n.Word{ID: "field_" + field})
+		}
+	}
 	return problem.Invalid(string(refusal.Code), problem.Facts{
 		"file": name, "line": refusal.Line, "other_line": refusal.OtherLine, "column": refusal.Column,
-		"value": shown(refusal.Value), "names": quoted(refusal.Names), "found": quoted(refusal.Found), "limit": limit,
+		"value": shown(refusal.Value), "names": names, "found": quoted(refusal.Found), "limit": limit,
 	}).Because(err)
 }
 
-func quoted(names []string) []string {
-	all := make([]string, 0, len(names))
+func quoted(names []string) i18n.Quoted {
+	all := make(i18n.Quoted, 0, len(names))
 	for _, name := range names {
-		all = append(all, "“"+name+"”")
+		all = append(all, name)
 	}
 	return all
 }
@@ -100,7 +108,7 @@ func (u *upload) found(columns sheet.Columns, dates sheet.DateEvidence) (Found, 
 	at := u.table.Found
 	f := Found{
 		File: u.name, Format: at.Format, Encoding: at.Encoding, Sheet: at.Sheet, OtherSheets: at.OtherSheets,
-		HiddenSheets: at.HiddenSheets, HeaderLine: at.HeaderLine, DateOrder: order.String(), DateBasis: basis,
+		HiddenSheets: at.HiddenSheets, HeaderLine: at.HeaderLine, DateOrder: order.String(), MonthFirst: order == sheet.MonthFirst, DateBasis: basis,
 		UnknownColumns: columns.Unknown,
 	}
 	if at.Delimiter != 0 {

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
@@ -49,10 +52,19 @@ type verdict struct {
 	reference string
 	name      string
 
+	onConflict conflict // what is said of a row that repeats another one and differs from it
+
 	outcome  outcome
-	reason   Row // of a rejection
+	reasons  []Row // of a rejection, one a column
 	warnings []Row
 	read     int // warnings that the cells alone gave rise to
+}
+
+// conflict is what two rows share that say different things, in the words of their kind.
+type conflict struct {
+	field  string // where it stands; empty: the row as a whole
+	reason string
+	facts  problem.Facts
 }
 
 // entry is a row of the file on its way in.
@@ -89,6 +101,7 @@ type importer struct {
 	file     *upload
 	columns  sheet.Columns
 	order    sheet.DateOrder
+	proofs   []proof            // of month first, if that is the order
 	revision admission.Revision // the campaign's, as the chunk under way found it
 	result   Result
 	total    int // rows, by the first pass
@@ -140,11 +153,16 @@ func lookThrough[R any](ctx context.Context, im *importer, k kind[R]) error {
 		return err
 	}
 	var dates sheet.DateEvidence
+	var proofs []proof
 	im.result.Ignored, err = im.file.eachRow(ctx, func(row sheet.Row) error {
 		im.total++
 		for _, f := range fields {
 			if at := columns.Index(f.name); f.dates && at >= 0 && at < len(row.Cells) {
+				before := dates.MonthFirst
 				dates.Add(row.Cells[at])
+				if known := slices.ContainsFunc(proofs, func(p proof) bool { return p.field == f.name }); !known && dates.MonthFirst > before {
+					proofs = append(proofs, proof{f.name, row.Line})
+				}
 			}
 		}
 		return nil
@@ -153,12 +171,31 @@ func lookThrough[R any](ctx context.Context, im *importer, k kind[R]) error {
 		return err
 	}
 	im.result.Found, im.order = im.file.found(columns, dates)
+	if im.order == sheet.MonthFirst {
+		im.proofs = proofs
+	}
 	if columns.Has(colFiledAt) {
 		im.result.Found.FiledAt = FiledAtGiven
 	} else if k.task() == taskCandidates {
 		im.result.Found.FiledAt = FiledAtRowOrder
 	}
 	return nil
+}
+
+// proof is the first cell of a column that fits month first only.
+type proof struct {
+	field string
+	line  int
+}
+
+// warnOrder says once a column that its dates are read month first, at the cell that proved it: a
+// reading that nobody meant must be seen before anybody is called by it.
+func (im *importer) warnOrder(v *verdict) {
+	for _, p := range im.proofs {
+		if p.line == v.line {
+			v.warnField(im, p.field, "dates_month_first", nil)
+		}
+	}
 }
 
 // see reads from one moment of the organisation.
@@ -218,6 +255,7 @@ func takeIn[R any](ctx context.Context, im *importer, k kind[R]) error {
 			k.read(e)
 		}
 		im.recognise(&e.verdict)
+		im.warnOrder(&e.verdict)
 		e.read = len(e.warnings)
 		if chunk = append(chunk, e); len(chunk) < chunkRows {
 			return nil
@@ -264,7 +302,9 @@ func (im *importer) recognise(v *verdict) {
 	case first.content == v.content:
 		v.copyOf = int(first.line)
 	default:
-		v.reject(im, "", "", "row_conflict", problem.Facts{"first_line": int(first.line), "reference": v.reference})
+		facts := problem.Facts{"first_line": int(first.line)}
+		maps.Copy(facts, v.onConflict.facts)
+		v.rejectField(im, v.onConflict.field, v.onConflict.reason, facts)
 	}
 }
 
@@ -296,7 +336,7 @@ func attempt[R any](ctx context.Context, im *importer, k kind[R], rows []*entry[
 	var err error
 	for range mostRepeats {
 		for _, e := range rows {
-			e.outcome, e.warnings = pending, e.warnings[:e.read]
+			e.reopen()
 		}
 		if err = once(ctx, im, k, rows, last); err == nil {
 			k.settle(rows)
@@ -347,7 +387,7 @@ func oneByOne[R any](ctx context.Context, im *importer, k kind[R], rows []*entry
 	for _, e := range rows {
 		err := attempt(ctx, im, k, []*entry[R]{e}, func(pgx.Tx) error { return nil })
 		if rowLevel(err) {
-			e.outcome, e.warnings = pending, e.warnings[:e.read]
+			e.reopen()
 			column, reason := k.explain(err)
 			facts := problem.Facts{}
 			if p, ok := problem.Of(err); ok {
@@ -391,7 +431,7 @@ func settleCopies[R any](im *importer, chunk []*entry[R]) {
 		if same := here[e.copyOf]; same != nil {
 			refused = same.outcome == rejected
 		}
-		e.outcome, e.warnings = pending, e.warnings[:e.read]
+		e.reopen()
 		if refused {
 			e.reject(im, "", "", "copy_of_rejected", problem.Facts{"first_line": e.copyOf})
 			continue
@@ -415,8 +455,8 @@ func (im *importer) keep(ctx context.Context, tx pgx.Tx, chunk []*verdict) error
 func refusals(chunk []*verdict) []run.Refusal {
 	var all []run.Refusal
 	for _, v := range chunk {
-		if v.outcome == rejected {
-			all = append(all, refusal(run.ListRejected, itemOf(v.reason, 0), v.reason))
+		for _, reason := range v.reasons {
+			all = append(all, refusal(run.ListRejected, itemOf(reason, 0), reason))
 		}
 		columns := map[string]int{}
 		for _, w := range v.warnings {
@@ -449,7 +489,8 @@ func (im *importer) count(chunk []*verdict) {
 				first.rejected = true
 				im.seen[v.identity] = first
 			}
-			im.result.Rejected = list(im.result.Rejected, v.reason)
+			im.result.Rejected = list(im.result.Rejected, v.reasons...)
+			im.result.MistakeCount += len(v.reasons)
 		}
 		im.result.Warnings = list(im.result.Warnings, v.warnings...)
 	}
@@ -483,20 +524,25 @@ func (r *Result) add(chunk []*verdict) {
 // say makes a row of the report. Its facts hold all that the sentence speaks of.
 func (v *verdict) say(im *importer, column, value, reason string, facts problem.Facts) Row {
 	all := problem.Facts{"line": v.line, "column": column, "value": shown(value), "file": im.file.name}
-	for name, fact := range facts {
-		all[name] = fact
-	}
+	maps.Copy(all, facts)
 	return Row{
 		Line: v.line, Column: column, Value: shown(value), Reference: v.reference, Name: v.name, Reason: reason, Facts: all,
 	}
 }
 
-// reject refuses the row; the first reason stands.
+// reopen forgets what was decided about a row, and keeps what its cells alone gave rise to.
+func (v *verdict) reopen() {
+	v.outcome, v.reasons, v.warnings = pending, nil, v.warnings[:v.read]
+}
+
+// reject refuses the row; the first reason of each column stands. Of a row that is refused already
+// only further cells are named, since whatever concerns the row as a whole may follow from them.
 func (v *verdict) reject(im *importer, column, value, reason string, facts problem.Facts) {
-	if v.outcome == rejected {
+	again := slices.ContainsFunc(v.reasons, func(r Row) bool { return r.Column == column })
+	if again || v.outcome == rejected && column == "" {
 		return
 	}
-	v.outcome, v.reason = rejected, v.say(im, column, value, reason, facts)
+	v.outcome, v.reasons = rejected, append(v.reasons, v.say(im, column, value, reason, facts))
 }
 
 // warn tells something about a row that is taken all the same.
@@ -506,11 +552,21 @@ func (v *verdict) warn(im *importer, column, value, reason string, facts problem
 
 // rejectField refuses the row because of a field's cell, and warnField warns of it.
 func (v *verdict) rejectField(im *importer, field, reason string, facts problem.Facts) {
-	v.reject(im, im.title(field), im.raw(v, field), reason, facts)
+	v.reject(im, im.title(field), im.raw(v, field), reason, im.namingField(field, facts))
 }
 
 func (v *verdict) warnField(im *importer, field, reason string, facts problem.Facts) {
-	v.warn(im, im.title(field), im.raw(v, field), reason, facts)
+	v.warn(im, im.title(field), im.raw(v, field), reason, im.namingField(field, facts))
+}
+
+// namingField adds which field it is when the file has no title for it: its word is the reader's.
+func (im *importer) namingField(field string, facts problem.Facts) problem.Facts {
+	if field == "" || im.columns.Has(field) {
+		return facts
+	}
+	all := problem.Facts{FactMissingField: field}
+	maps.Copy(all, facts)
+	return all
 }
 
 // rejectCell refuses the row for a cell that cannot be read; the reason is the sheet's code.
@@ -524,7 +580,11 @@ func (v *verdict) rejectCell(im *importer, field string, err error) {
 	if field == "" {
 		column, value = refusal.Column, refusal.Value
 	}
-	v.reject(im, column, value, string(refusal.Code), problem.Facts{"names": refusal.Names})
+	facts := problem.Facts{"names": refusal.Names}
+	if refusal.Code == sheet.WrongOrder {
+		facts["names"] = i18n.Word{ID: "date_order_" + im.order.Code()}
+	}
+	v.reject(im, column, value, string(refusal.Code), facts)
 }
 
 // title is how the file calls a field; a file without it gets the program's name.

@@ -46,12 +46,18 @@ type Result struct {
 	Updated       int
 	Unchanged     int
 	RejectedCount int
+	MistakeCount  int // of the rejected rows: one may have several
 	WarningCount  int
+	Generated     int   // references that were made up for candidates without one
 	Ignored       int   // empty rows, which are not among those read
-	Rejected      []Row // the first MostListed
+	Rejected      []Row // the first MostListed mistakes
 	Warnings      []Row // the first MostListed; a row may have several
 	Found         Found
 }
+
+// FactMissingField is the fact that names the field when the file has no column for it; the word for
+// it is field_<name>.
+const FactMissingField = "missing_field"
 
 // Row is what is to be said about one row of the file.
 type Row struct {
@@ -75,6 +81,7 @@ type Found struct {
 	HiddenSheets   []string
 	HeaderLine     int
 	DateOrder      string
+	MonthFirst     bool
 	DateBasis      sheet.Basis
 	UnknownColumns []string
 	FiledAt        FiledAt // candidates only

@@ -97,7 +97,7 @@ func (b *bench) whole(r intake.Result) intake.Result {
 	if r.RunID == 0 {
 		return r
 	}
-	for list, want := range map[run.List]int{run.ListRejected: r.RejectedCount, run.ListWarning: r.WarningCount} {
+	for list, want := range map[run.List]int{run.ListRejected: r.MistakeCount, run.ListWarning: r.WarningCount} {
 		if got := b.count("refusal where run_id = $1 and list = $2", r.RunID, string(list)); got != want {
 			b.t.Errorf("%d rows in the list %s, want %d", got, list, want)
 		}

@@ -129,6 +129,7 @@ func (k *payments) read(e *entry[paymentRow]) {
 	case v.outcome == rejected:
 	case r.receipt != "":
 		v.identity = digestOf("receipt", r.receipt)
+		v.onConflict = conflict{colReceipt, "receipt_conflict", problem.Facts{"receipt": r.receipt}}
 	case r.receivedAt == nil:
 		v.rejectField(k.importer, colReceivedAt, "received_at_missing", nil)
 	default:

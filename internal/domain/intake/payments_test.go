@@ -1,9 +1,11 @@
 package intake_test
 
 import (
+	"strings"
 	"testing"
 
 	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
 	"usher/internal/domain/intake"
 	"usher/internal/domain/payment"
 )
@@ -79,7 +81,7 @@ func TestPayments_RowsAtFault(t *testing.T) {
 	wantSaid(t, r.Warnings, "2:reçu le:received_in_future")
 	r = b.payments(payHeader, "000002;1000;cash;05/05/2026;R-11", "000002;1000;cash;05/05/2026;R-11", "000002;2000;cash;05/05/2026;R-11")
 	wantCounts(t, r, "read 3 created 1 updated 0 unchanged 1 rejected 1 ignored 0")
-	wantSaid(t, r.Rejected, "4::row_conflict")
+	wantSaid(t, r.Rejected, "4:n° de reçu:receipt_conflict")
 }
 
 // Money that was recorded stays a repeat when the status no longer opens payment.
@@ -177,4 +179,24 @@ func TestPayments_DryRunWritesNothing(t *testing.T) {
 		t.Errorf("foreseen %s %s, happened %s %s", counts(dry), said(dry.Rejected), counts(wet), said(wet.Rejected))
 	}
 	wantCounts(t, wet, "read 5 created 2 updated 0 unchanged 2 rejected 1 ignored 0")
+}
+
+// A column that the file lacks is named in the reader's words.
+func TestPayments_MissingColumnsInWords(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	_, err := intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv("dossier;reçu", "000001;R-1"), intake.Options{})
+	p, _ := problem.Of(err)
+	if p == nil || p.Code != "missing_columns" {
+		t.Fatalf("answered %v", err)
+	}
+	for lang, want := range map[string]string{"en": "no column “amount”", "fr": "pas de colonne «\u00a0montant\u00a0»", "es": "«importe»"} {
+		if said := i18n.Speak(lang).Sentence(err); !strings.Contains(said, want) {
+			t.Errorf("%s says %s", lang, said)
+		}
+	}
+	r := b.payments("dossier;montant", "000001;100")
+	if row := r.Rejected[0]; row.Reason != "received_at_missing" || row.Facts[intake.FactMissingField] != "received_at" {
+		t.Errorf("rejected as %+v", row)
+	}
 }

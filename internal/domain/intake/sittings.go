@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
@@ -105,6 +106,9 @@ func (k *sittings) read(e *entry[sittingRow]) {
 	k.readTimes(v, r)
 	if v.outcome == pending {
 		v.identity = r.identity()
+		v.onConflict = conflict{colRoom, "sitting_conflict", problem.Facts{
+			"room": v.name, "starts_at": i18n.Instant{At: r.startsAt, Zone: r.startsAt.Location().String()},
+		}}
 	}
 }
 

@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"maps"
+	"slices"
+
 	"usher/internal/domain/admission"
 	"usher/internal/domain/convocation"
+	"usher/internal/domain/intake"
 )
 
 type candidateCommand struct {
 	Status candidateStatus `cmd:"" help:"Move a candidate to another status."`
 	Waive  candidateWaive  `cmd:"" help:"Waive a candidate's fee."`
+	Edit   candidateEdit   `cmd:"" help:"Correct a candidate's name, address, centre, needs or language by hand."`
 }
 
 type candidateStatus struct {
@@ -64,6 +69,73 @@ func (s *session) stillSeated(campaign, reference string) ([]keptSeat, error) {
 func (s *session) warnSeated(seats []keptSeat, campaign, reference string) {
 	for _, seat := range seats {
 		s.say("cli_still_seated", map[string]any{"exam": seat.Exam, "where": seat.Sentence, "candidate": reference, "campaign": campaign})
+	}
+}
+
+type candidateEdit struct {
+	Campaign   string  `required:"" help:"Short name of the campaign."`
+	Candidate  string  `arg:"" help:"Reference of the candidate."`
+	Email      *string `help:"E-mail address; '' or - deletes it."`
+	Phone      *string `help:"Phone number; '' or - deletes it."`
+	Centre     *string `help:"Centre that the candidate chose; '' or -: any."`
+	Needs      *string `help:"What the candidate needs, such as: accessible; '' or - deletes it."`
+	FamilyName *string `name:"family-name" help:"Family name."`
+	GivenName  *string `name:"given-name" help:"Given name; '' or - deletes it."`
+	Locale     *string `help:"Language of messages: en, fr or es."`
+}
+
+func (c candidateEdit) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	done, err := intake.EditCandidate(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, intake.Correction{
+		FamilyName: c.FamilyName, GivenName: c.GivenName, Email: c.Email, Phone: c.Phone, Centre: c.Centre, Needs: c.Needs, Locale: c.Locale,
+	})
+	if err != nil {
+		return err
+	}
+	if s.line.JSON {
+		return s.answer(s.editAnswer(done))
+	}
+	s.printEdit(done, c.Campaign)
+	return nil
+}
+
+func (s *session) editAnswer(done intake.Corrected) map[string]any {
+	type change struct {
+		Before string `json:"before"`
+		After  string `json:"after"`
+	}
+	changes := map[string]change{}
+	for field, words := range done.Changes {
+		changes[field] = change{words[0], words[1]}
+	}
+	warnings := make([]string, len(done.Doubts))
+	for i, doubt := range done.Doubts {
+		warnings[i] = s.voice.Say("refusal_"+doubt.Reason, doubt.Facts)
+	}
+	return map[string]any{
+		"candidate": done.Reference, "name": done.Name(), "changed": len(changes) > 0, "changes": changes,
+		"seat_kept": done.Seat, "warnings": warnings,
+	}
+}
+
+func (s *session) printEdit(done intake.Corrected, campaign string) {
+	if len(done.Changes) == 0 {
+		s.say("cli_candidate_unchanged", map[string]any{"candidate": done.Name()})
+	}
+	for _, field := range slices.Sorted(maps.Keys(done.Changes)) {
+		s.say("cli_candidate_changed", map[string]any{
+			"candidate": done.Name(), "field": s.voice.Say("field_"+field, nil), "from": done.Changes[field][0], "to": done.Changes[field][1],
+		})
+	}
+	for _, doubt := range done.Doubts {
+		s.say("refusal_"+doubt.Reason, doubt.Facts)
+	}
+	if done.Seat != "" {
+		s.say("cli_candidate_keeps_seat", map[string]any{
+			"candidate": done.Name(), "seat": done.Seat, "reference": done.Reference, "campaign": campaign,
+		})
 	}
 }
 

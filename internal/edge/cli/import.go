@@ -22,7 +22,7 @@ import (
 )
 
 type importCommand struct {
-	Candidates importCandidates `cmd:"" help:"Import candidates: reference, family_name, given_name, email, phone, status, filed_at, centre, exams, needs, locale."`
+	Candidates importCandidates `cmd:"" help:"Import candidates: reference, family_name, given_name, birth_date, email, phone, status, filed_at, centre, exams, needs, locale."`
 	Sittings   importSittings   `cmd:"" help:"Import sittings: exam, centre, room, capacity, starts_at, ends_at."`
 	Payments   importPayments   `cmd:"" help:"Import payments: candidate, amount, method, received_at, receipt."`
 }
@@ -66,7 +66,7 @@ func (i importFile) run(s *session, bring importer) error {
 	if s.line.JSON {
 		return s.answer(s.importAnswer(result, i.DryRun))
 	}
-	s.printImport(result, i.DryRun)
+	s.printImport(result, i)
 	return nil
 }
 
@@ -106,7 +106,8 @@ type importedRow struct {
 func (s *session) importAnswer(r intake.Result, dryRun bool) map[string]any {
 	return map[string]any{
 		"run": r.RunID, "dry_run": dryRun, "read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
-		"ignored": r.Ignored, "rejected_count": r.RejectedCount, "rejected": s.importedRows(r.Rejected),
+		"ignored": r.Ignored, "generated_references": r.Generated,
+		"rejected_count": r.RejectedCount, "mistake_count": r.MistakeCount, "rejected": s.importedRows(r.Rejected),
 		"warning_count": r.WarningCount, "warnings": s.importedRows(r.Warnings), "found": foundAnswer(r.Found),
 	}
 }
@@ -123,21 +124,38 @@ func foundAnswer(f intake.Found) map[string]any {
 func (s *session) importedRows(rows []intake.Row) []importedRow {
 	list := make([]importedRow, len(rows))
 	for i, row := range rows {
-		list[i] = importedRow{row.Line, row.Column, row.Value, row.Reason, s.voice.Say("refusal_"+row.Reason, row.Facts)}
+		list[i] = importedRow{row.Line, s.columnOf(row.Facts), row.Value, row.Reason, s.voice.Say("refusal_"+row.Reason, row.Facts)}
 	}
 	return list
+}
+
+// columnOf is the title of the column at fault in the file or, where the file lacks it, what the
+// field is called in the reader's language.
+func (s *session) columnOf(facts problem.Facts) string {
+	if field, ok := facts[intake.FactMissingField].(string); ok {
+		return s.voice.Say("field_"+field, nil)
+	}
+	title, _ := facts["column"].(string)
+	return title
+}
+
+func (s *session) dateOrder(f intake.Found) string {
+	if f.MonthFirst {
+		return s.voice.Say("date_order_month_first", nil)
+	}
+	return s.voice.Say("date_order_day_first", nil)
 }
 
 // mostPrinted is how many rows of a list are printed for a person; the report has them all.
 const mostPrinted = 50
 
-func (s *session) printImport(r intake.Result, dryRun bool) {
-	if dryRun {
+func (s *session) printImport(r intake.Result, of importFile) {
+	if of.DryRun {
 		s.say("cli_dry_run", nil)
 	}
 	s.say("cli_found", map[string]any{
 		"file": r.Found.File, "format": string(r.Found.Format), "encoding": string(r.Found.Encoding),
-		"delimiter": r.Found.Delimiter, "sheet": r.Found.Sheet, "line": r.Found.HeaderLine, "date_order": r.Found.DateOrder,
+		"delimiter": r.Found.Delimiter, "sheet": r.Found.Sheet, "line": r.Found.HeaderLine, "date_order": s.dateOrder(r.Found),
 	})
 	if len(r.Found.UnknownColumns) > 0 {
 		s.say("cli_unknown_columns", map[string]any{"columns": r.Found.UnknownColumns})
@@ -149,11 +167,15 @@ func (s *session) printImport(r intake.Result, dryRun bool) {
 		"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
 		"rejected": r.RejectedCount, "ignored": unlessNone(r.Ignored),
 	})
+	if r.Generated > 0 {
+		s.say("cli_references_generated", map[string]any{"generated": r.Generated, "campaign": of.Campaign})
+	}
 	s.printRows("cli_rejected_rows", s.importedRows(r.Rejected), r.RejectedCount, r.RunID)
 	s.printRows("cli_warnings", s.importedRows(r.Warnings), r.WarningCount, r.RunID)
 }
 
-// printRows prints a part of the rows of a file, and says how many more there are and where.
+// printRows prints a part of what is to be said about so many rows of a file, and how much more there
+// is and where. A rejected row may have several mistakes.
 func (s *session) printRows(title string, rows []importedRow, count int, runID int64) {
 	if count == 0 {
 		return
@@ -166,7 +188,7 @@ func (s *session) printRows(title string, rows []importedRow, count int, runID i
 		lines[i] = table.Row{row.Line, row.Column, row.Value, row.Sentence}
 	}
 	s.table([]string{"cli_line", "cli_column", "cli_value", "cli_what_is_wanted"}, lines, 1)
-	s.sayMore(count-len(shown), runID)
+	s.sayMore(max(count, len(rows))-len(shown), runID)
 }
 
 // bar is progress on a terminal; elsewhere it says nothing.
