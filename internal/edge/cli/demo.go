@@ -156,7 +156,7 @@ func (s *session) bringSample(c admission.Campaign, file string, bring importer,
 	}
 	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_imported", map[string]any{
 		"file": file, "read": result.Read, "created": result.Created,
-		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount, "run": fmt.Sprint(result.RunID),
+		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount, "run": namedIf(result.RejectedCount > 0, result.RunID),
 	}))
 	return nil
 }
@@ -204,4 +204,12 @@ func (s *session) sampleDecisions(c admission.Campaign, school sample.School) er
 		}
 	}
 	return nil
+}
+
+// namedIf names a run in a sentence that speaks of it only if there is something to read there.
+func namedIf(worthReading bool, runID int64) string {
+	if !worthReading {
+		return ""
+	}
+	return fmt.Sprint(runID)
 }
