@@ -165,8 +165,10 @@ func checkOpen(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate a
 
 // StandingOf reads what a candidate has paid and owes.
 func StandingOf(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidateID int64) (Standing, error) {
-	s := Standing{Paid: i18n.Money{Currency: c.Currency}, Fee: i18n.Money{Currency: c.Currency}, Owed: i18n.Money{Currency: c.Currency},
-		Over: i18n.Money{Currency: c.Currency}}
+	s := Standing{
+		Paid: i18n.Money{Currency: c.Currency}, Fee: i18n.Money{Currency: c.Currency}, Owed: i18n.Money{Currency: c.Currency},
+		Over: i18n.Money{Currency: c.Currency},
+	}
 	err := tx.QueryRow(ctx, `
 select k.paid_minor, g.fee_minor, is_paid(k.paid_minor, g.fee_minor, k.fee_waived_at)
   from candidate k join campaign g on (g.organisation_id, g.id) = (k.organisation_id, k.campaign_id)

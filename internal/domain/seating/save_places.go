@@ -66,7 +66,8 @@ select t.reference, t.place, t.places, count(*)::int, coalesce(max(k.seat_number
 	var places, people, highest int
 	_, err = pgx.ForEachRow(rows, []any{&reference, &place, &places, &people, &highest}, func() error {
 		refused = problem.Refused("places_in_use", problem.Facts{
-			"sitting": reference, "place": place, "places": places, "people": people, "highest": highest})
+			"sitting": reference, "place": place, "places": places, "people": people, "highest": highest,
+		})
 		return nil
 	})
 	if err != nil {

@@ -52,8 +52,10 @@ func (s *session) standing(standing payment.Standing) error {
 	if s.line.JSON {
 		return s.answer(standingAnswer(standing, nil))
 	}
-	s.say("cli_standing", map[string]any{"paid": standing.Paid, "fee": standing.Fee, "owed": standing.Owed,
-		"enough": standing.Enough, "over": standing.Over, "too_much": standing.Over.Minor > 0})
+	s.say("cli_standing", map[string]any{
+		"paid": standing.Paid, "fee": standing.Fee, "owed": standing.Owed,
+		"enough": standing.Enough, "over": standing.Over, "too_much": standing.Over.Minor > 0,
+	})
 	return nil
 }
 

@@ -161,7 +161,7 @@ var importLists = []run.List{run.ListRejected, run.ListWarning}
 // fileRow is a refused row as it was kept: where it stands in the file is among its facts.
 func (s *session) fileRow(r run.Refusal) importedRow {
 	line, _ := r.Facts["line"].(float64)
-	column, _ := r.Facts["column"].(string)
+	column := s.columnOf(r.Facts)
 	value, _ := r.Facts["value"].(string)
 	return importedRow{Line: int(line), Column: column, Value: value, Reason: r.Reason, Sentence: s.voice.Say("refusal_"+r.Reason, r.Facts)}
 }
@@ -203,7 +203,7 @@ func (s *session) showImport(found run.Run) error {
 		"read": counters["read"], "created": counters["created"], "updated": counters["updated"],
 		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": unlessNone(counters["ignored"]),
 	})
-	s.printRows("cli_rejected_rows", rows[run.ListRejected], len(rows[run.ListRejected]), found.ID)
+	s.printRows("cli_rejected_rows", rows[run.ListRejected], counters["rejected"], found.ID)
 	s.printRows("cli_warnings", rows[run.ListWarning], len(rows[run.ListWarning]), found.ID)
 	return nil
 }
