@@ -68,6 +68,9 @@ func (q queue) next(centreID int64) problem.Facts {
 
 // rank writes into the refusals of those who lack a seat how far they are from one.
 func (e *execution) rank(ctx context.Context, exam seating.Exam) error {
+	if e.counters.Refused == 0 {
+		return nil
+	}
 	return e.write(ctx, func(tx pgx.Tx, keep func(run.Refusal) error) error {
 		openings, err := seating.Open(ctx, tx, e.campaign, exam.ID, e.scope.sitting)
 		if err != nil {

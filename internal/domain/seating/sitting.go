@@ -58,13 +58,14 @@ func Label(number, places int) string {
 	return strings.Repeat("0", max(0, width-len(text))) + text
 }
 
+// Exam, room and centre are looked up sitting by sitting, whatever the statistics say.
 const sittingColumns = `
 select s.id, s.reference, s.exam_id, e.code as exam, r.centre_id, c.name as centre, s.room_id, r.name as room,
        c.time_zone as zone, s.starts_at, s.ends_at, s.places, s.places_from, s.seats_at_door, s.revision
   from sitting s
-  join exam e on (e.organisation_id, e.id) = (s.organisation_id, s.exam_id)
-  join room r on (r.organisation_id, r.id) = (s.organisation_id, s.room_id)
-  join centre c on (c.organisation_id, c.id) = (r.organisation_id, r.centre_id)
+ cross join lateral (select code from exam where organisation_id = s.organisation_id and id = s.exam_id offset 0) e
+ cross join lateral (select centre_id, name from room where organisation_id = s.organisation_id and id = s.room_id offset 0) r
+ cross join lateral (select name, time_zone from centre where organisation_id = s.organisation_id and id = r.centre_id offset 0) c
  where s.organisation_id = $1 and s.campaign_id = $2 and s.cancelled_at is null`
 
 // Equal ranks of the natural order (Amphi 1, Amphi 01) are told apart by length, then bytes.
