@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,26 +27,22 @@ func See(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64, fn f
 	})
 }
 
-// pageSize is how many refusals are held at once while a whole list is gone through.
-const pageSize = 5_000
-
 // EachRefusal gives every row of one list of a run in its order, of one moment, without holding
 // them all.
 func EachRefusal(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64, list List, each func(Refusal) error) error {
 	return See(ctx, db, actor, runID, func(tx pgx.Tx, r Run) error {
-		for offset := 0; ; offset += pageSize {
-			refusals, err := Refusals(ctx, tx, r.OrganisationID, r.ID, list, offset, pageSize)
-			if err != nil {
-				return err
-			}
-			for _, refusal := range refusals {
-				if err := each(refusal); err != nil {
-					return err
-				}
-			}
-			if len(refusals) < pageSize {
-				return nil
-			}
+		rows, err := tx.Query(ctx, selectRefusals, r.OrganisationID, r.ID, list, 0, nil)
+		if err != nil {
+			return fmt.Errorf("list the refusals: %w", err)
 		}
+		var found Refusal
+		_, err = pgx.ForEachRow(rows, []any{
+			&found.List, &found.Item, &found.CandidateID, &found.ExamID, &found.Reference, &found.Name, &found.Reason, &found.Facts,
+		}, func() error {
+			one := found
+			found.Facts = nil // the next row gets a map of its own
+			return each(one)
+		})
+		return err
 	})
 }

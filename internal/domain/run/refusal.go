@@ -97,10 +97,7 @@ func Standing(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list 
 
 // Refusals lists a part of a report in its order, at most limit rows after the first offset.
 func Refusals(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, offset, limit int) ([]Refusal, error) {
-	rows, err := tx.Query(ctx, `
-select list, item, coalesce(candidate_id, 0), coalesce(exam_id, 0), reference, name, reason, facts
-  from refusal where organisation_id = $1 and run_id = $2 and list = $3 order by id offset $4 limit $5`,
-		organisationID, runID, list, offset, limit)
+	rows, err := tx.Query(ctx, selectRefusals, organisationID, runID, list, offset, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list the refusals: %w", err)
 	}
@@ -110,6 +107,10 @@ select list, item, coalesce(candidate_id, 0), coalesce(exam_id, 0), reference, n
 	}
 	return refusals, nil
 }
+
+const selectRefusals = `
+select list, item, coalesce(candidate_id, 0), coalesce(exam_id, 0), reference, name, reason, facts
+  from refusal where organisation_id = $1 and run_id = $2 and list = $3 order by id offset $4 limit $5::bigint`
 
 // Count is how many refusals with one reason a list of a report holds.
 type Count struct {

@@ -78,7 +78,8 @@ create table refusal (
   constraint refusal_list_known check (
     list in ('refused', 'not_called', 'not_reachable', 'attention', 'rejected', 'warning'))
 );
-create index refusal_in_order on refusal (run_id, id);
+-- No other index: one on (run_id, id) would be taken in the place of the key while a run writes its
+-- refusals. Lists are sorted when they are read.
 call fence_tenant('refusal');
 grant select, insert, update (reason, facts), delete on refusal to usher_app;
 
