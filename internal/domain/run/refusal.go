@@ -82,7 +82,11 @@ func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID, examID int6
 
 // Standing tells which of the items stand in a list of the run.
 func Standing(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, items []string) (map[string]bool, error) {
-	rows, err := tx.Query(ctx, `select item from refusal where organisation_id = $1 and run_id = $2 and list = $3 and item = any($4)`,
+	// One by one through the key: "item = any" would be compared with every refusal of the run.
+	rows, err := tx.Query(ctx, `
+select f.item from unnest($4::text[]) w(item)
+ cross join lateral (select item from refusal
+                      where organisation_id = $1 and run_id = $2 and list = $3 and item = w.item limit 1) f`,
 		organisationID, runID, list, items)
 	if err != nil {
 		return nil, fmt.Errorf("look up the refusals: %w", err)
