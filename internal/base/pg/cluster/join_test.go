@@ -244,8 +244,9 @@ func TestKeeperKilled_NextMemberGetsAServerWithTheData(t *testing.T) {
 	dir := clusterDir(t)
 	orphaned := join(t, dir)
 	must(t, execute(orphaned.URL(), "create table kept as select 1 as n"))
-	postgres := postgresOf(t, dir)
-	must(t, syscall.Kill(keeperOf(t, dir), syscall.SIGKILL))
+	postgres, keeper := postgresOf(t, dir), keeperOf(t, dir)
+	must(t, syscall.Kill(keeper, syscall.SIGKILL))
+	waitGone(t, keeper) // a busy machine delivers the signal later
 
 	// At once, while the old PostgreSQL may still answer.
 	next := join(t, dir)
