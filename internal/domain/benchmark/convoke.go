@@ -5,6 +5,7 @@ package benchmark
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -43,7 +44,7 @@ type ConvokeResult struct {
 	PeakRSS          float64   `json:"peak_rss_mb"`
 	Processes        int       `json:"processes,omitempty"`
 	ProcessesSeconds float64   `json:"processes_seconds,omitempty"`
-	ProcessesRatio   float64   `json:"processes_ratio,omitempty"` // beside one process, 1 is as fast
+	ProcessesRatio   float64   `json:"processes_ratio,omitempty"` // beside one process: 1 is as fast
 }
 
 // Spawn starts one more process of the program that convokes the campaign of the database, and
@@ -346,35 +347,45 @@ end $$`)
 	return float64(candidates) / took.Seconds(), nil
 }
 
-// processes lets several processes convoke the same campaign at once.
+// processes lets one process convoke the campaign, and then several at once.
 func (b *bench) processes(ctx context.Context, sizes ConvokeSizes, result *ConvokeResult, spawn Spawn) error {
-	if err := b.empty(ctx); err != nil {
+	one, err := b.spawn(ctx, 1, spawn)
+	if err != nil {
 		return err
 	}
-	ended := make(chan error, sizes.Processes)
-	began := time.Now()
-	for range sizes.Processes {
-		go func() { ended <- spawn(ctx, b.url, campaignSlug) }()
+	all, err := b.spawn(ctx, sizes.Processes, spawn)
+	if err != nil {
+		return err
 	}
-	var failed error
-	for range sizes.Processes {
-		if err := <-ended; err != nil {
-			failed = err
-		}
-	}
-	if failed != nil {
-		return fmt.Errorf("one of the processes failed: %w", failed)
-	}
-	result.Processes, result.ProcessesSeconds = sizes.Processes, time.Since(began).Seconds()
-	result.ProcessesRatio = result.ProcessesSeconds / result.Seconds
+	result.Processes, result.ProcessesSeconds, result.ProcessesRatio = sizes.Processes, all.Seconds(), all.Seconds()/one.Seconds()
 	var claims, people, seats, notices int
-	err := b.owner.QueryRow(ctx, `
+	err = b.owner.QueryRow(ctx, `
 select count(*), count(distinct candidate_id), count(distinct (sitting_id, seat_number)), (select count(*) from notice)
   from claim where released_at is null`).Scan(&claims, &people, &seats, &notices)
 	if err == nil && (claims != sizes.Candidates || people != claims || seats != claims || notices != claims) {
 		err = fmt.Errorf("%d claims of %d people on %d seats with %d notices, for %d candidates", claims, people, seats, notices, sizes.Candidates)
 	}
 	return err
+}
+
+// spawn starts so many processes at once on empty tables, and waits for all of them.
+func (b *bench) spawn(ctx context.Context, processes int, spawn Spawn) (time.Duration, error) {
+	if err := b.empty(ctx); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, processes)
+	began := time.Now()
+	for range processes {
+		go func() { ended <- spawn(ctx, b.url, campaignSlug) }()
+	}
+	var failed error
+	for range processes {
+		failed = errors.Join(failed, <-ended)
+	}
+	if failed != nil {
+		return 0, fmt.Errorf("convoke in %d processes: %w", processes, failed)
+	}
+	return time.Since(began), nil
 }
 
 // forgetPeak makes the kernel count the peak memory of this process anew, so that the load does
