@@ -132,7 +132,7 @@ func (o *oracle) run(exams []string) {
 }
 
 func (o *oracle) turn(p oraclePerson, exam string, without map[string]int) {
-	ofExam, eligible, usable, clash := 0, 0, 0, false
+	ofExam, eligible, usable, overlapping, clash := 0, 0, 0, 0, false
 	for _, s := range o.sittings {
 		if s.exam != exam {
 			continue
@@ -146,6 +146,9 @@ func (o *oracle) turn(p oraclePerson, exam string, without map[string]int) {
 			if !place.blocked && place.number <= s.places {
 				usable++
 			}
+		}
+		if o.overlaps(p.reference, s) {
+			overlapping++
 		}
 		free := o.free(s)
 		if len(free) == 0 {
@@ -164,7 +167,7 @@ func (o *oracle) turn(p oraclePerson, exam string, without map[string]int) {
 		reason = "no_sitting"
 	case eligible == 0:
 		reason = "no_sitting_at_centre"
-	case clash:
+	case clash, overlapping == eligible:
 		reason = "clash"
 	case eligible == 1:
 		reason = "room_full"

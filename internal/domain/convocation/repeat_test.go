@@ -108,3 +108,17 @@ func TestConvoke_APlaceThatComesMidRunGoesToTheFirstWithoutOne(t *testing.T) {
 		})
 	}
 }
+
+// Who is refused because of another sitting is told so again, also once a later filer fills the
+// seat that they could not take.
+func TestConvoke_AClashStaysAClash(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "ART", "MATH")
+	s.sit(hall{exam: "ART", room: "A", capacity: places(5)})
+	s.sit(hall{exam: "MATH", room: "B", capacity: places(1)})
+	s.file(person{exams: []string{"ART", "MATH"}}, person{exams: []string{"MATH"}})
+	for range 2 {
+		report := s.convoke()
+		s.equal("refused", s.list(report, run.ListRefused), []string{"C0001 clash"})
+	}
+}

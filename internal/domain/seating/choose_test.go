@@ -109,7 +109,7 @@ func TestPlace_Reasons(t *testing.T) {
 		{"all there are full", []Sitting{full(1), full(1), open(2)}, Applicant{CentreID: 1}, ReasonCentreFull},
 		{"all are full", []Sitting{full(1), full(2)}, Applicant{}, ReasonExamFull},
 		{"what is free overlaps", []Sitting{full(1), open(2)}, Applicant{Busy: busy}, ReasonClash},
-		{"what overlaps is full", []Sitting{full(1), full(2)}, Applicant{Busy: busy}, ReasonExamFull},
+		{"everything overlaps, and is full", []Sitting{full(1), full(2)}, Applicant{Busy: busy}, ReasonClash},
 		{"free", []Sitting{full(1), open(2)}, Applicant{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 	ReasonRoomFull          Reason = "room_full"            // the only sitting there is, is full
 	ReasonCentreFull        Reason = "centre_full"          // all sittings at the chosen centre are full
 	ReasonExamFull          Reason = "exam_full"            // all sittings of the exam are full
-	ReasonClash             Reason = "clash"                // what is free overlaps another of their sittings
+	ReasonClash             Reason = "clash"                // what is free, or everything there is, overlaps another of their sittings
 	ReasonSeatTaken         Reason = "seat_taken"           // others were faster, several times
 )
 
@@ -127,6 +127,9 @@ func (o *Openings) place(a Applicant) (choice Choice, miss Miss, unknown *line) 
 			SeatNumber: given.number, SeatLabel: given.label, Accessible: accessible,
 		}, Miss{}, nil
 	}
+	if miss.With == "" { // nothing is free; would it help them if it were?
+		miss.With = o.alwaysBusy(a, in)
+	}
 	switch {
 	case miss.With != "":
 		miss.Reason = ReasonClash
@@ -138,6 +141,19 @@ func (o *Openings) place(a Applicant) (choice Choice, miss Miss, unknown *line) 
 		miss.Reason = ReasonExamFull
 	}
 	return choice, miss, nil
+}
+
+// alwaysBusy names what overlaps every sitting of the line, full ones too: more places there would
+// not help. It is empty when some sitting would do.
+func (o *Openings) alwaysBusy(a Applicant, in *line) (with string) {
+	for _, nth := range in.sittings {
+		other, clash := overlaps(a.Busy, &o.sittings[nth])
+		if !clash {
+			return ""
+		}
+		with = other
+	}
+	return with
 }
 
 func (o *Openings) noSittingAtCentre() Reason {

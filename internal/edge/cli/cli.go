@@ -265,6 +265,7 @@ func (s *session) open() error {
 				return err
 			}
 		}
+		ignoreServerVariables()
 		_, before := os.Stat(filepath.Join(dir, "data"))
 		member, err := cluster.Join(s.ctx, dir)
 		if err != nil {
@@ -283,6 +284,16 @@ func (s *session) open() error {
 	s.db = db
 	s.ended = append(s.ended, func() error { db.Close(); return nil })
 	return nil
+}
+
+// ignoreServerVariables drops the variables that lead PostgreSQL's own programs to some server (PGHOST,
+// PGSERVICE, PGOPTIONS …): the private one is reached by its directory and nothing else.
+func ignoreServerVariables() {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "PG") {
+			_ = os.Unsetenv(name) // fails only for a name that no variable has
+		}
+	}
 }
 
 // close leaves what was opened, last first.

@@ -149,7 +149,7 @@ create table candidate (
   primary key (organisation_id, id),
   foreign key (organisation_id, campaign_id, status_id) references status (organisation_id, campaign_id, id),
   foreign key (organisation_id, centre_id) references centre,
-  constraint candidate_campaign_key unique (organisation_id, campaign_id, id),
+  constraint candidate_campaign_key unique (organisation_id, id, campaign_id),
   constraint candidate_reference_key unique (organisation_id, reference, campaign_id),
   constraint candidate_waiver_whole check (
     (fee_waived_at is null) = (fee_waived_by is null) and (fee_waived_at is null) = (fee_waived_reason is null))
