@@ -63,11 +63,6 @@ type Recorded struct {
 	Source      string // digest of its list; empty: the counter
 }
 
-const recordedColumns = `
-select k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
-       p.received_at, p.receipt, p.source
-  from payment p join candidate k on (k.organisation_id, k.id) = (p.organisation_id, p.candidate_id)`
-
 // RecordedReceipts reads the payments with these receipt numbers, from lists and from the counter.
 func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, receipts []string) ([]Recorded, error) {
 	if len(receipts) == 0 {
@@ -77,10 +72,13 @@ func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, rece
 	for i, receipt := range receipts {
 		keys[i] = ReceiptKey(c, receipt)
 	}
-	return collectRecorded(tx.Query(ctx, recordedColumns+`
- where p.organisation_id = $1 and p.id in (
-   select found.id from unnest($2::text[]) w(key), lateral (
-     select p.id from payment p where p.organisation_id = $1 and p.idempotency_key = w.key limit 1) found)
+	// Payment and candidate are looked up one by one through their keys, whatever the statistics say.
+	return collectRecorded(tx.Query(ctx, `
+select k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
+       p.received_at, p.receipt, p.source
+  from unnest($2::text[]) w(key)
+ cross join lateral (select * from payment where organisation_id = $1 and idempotency_key = w.key offset 0) p
+ cross join lateral (select * from candidate where organisation_id = $1 and id = p.candidate_id offset 0) k
  order by p.id`, c.OrganisationID, keys))
 }
 
