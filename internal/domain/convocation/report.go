@@ -99,11 +99,6 @@ func Refusals(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64,
 	return refusals, err
 }
 
-// EachRefusal gives every row of one list in its order, of one moment, without holding them all.
-func EachRefusal(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64, list run.List, each func(run.Refusal) error) error {
-	return run.EachRefusal(ctx, db, actor, runID, list, each)
-}
-
 // LatestRun is the newest convocation run of a campaign.
 func LatestRun(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignID int64) (runID int64, err error) {
 	organisations, err := account.Organisations(ctx, db, actor)

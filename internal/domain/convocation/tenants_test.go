@@ -100,7 +100,7 @@ func TestOtherOrganisation_FindsNothingAtAnyEntry(t *testing.T) {
 			return err
 		},
 		"EachRefusal": func(ctx context.Context, at at) error {
-			return EachRefusal(ctx, s.db, at.actor, at.run, run.ListRefused, func(run.Refusal) error { return nil })
+			return run.EachRefusal(ctx, s.db, at.actor, at.run, run.ListRefused, func(run.Refusal) error { return nil })
 		},
 		"LatestRun": func(ctx context.Context, at at) error {
 			campaign := s.campaign.ID

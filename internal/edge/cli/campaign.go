@@ -7,6 +7,7 @@ import (
 	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/convocation"
+	"usher/internal/domain/intake"
 )
 
 type organiseCommand struct {
@@ -95,7 +96,7 @@ func (a addCampaign) Run(s *session) error {
 	if currency == "" {
 		currency = org.Currency
 	}
-	fee, err := amountMinor(a.Fee, currency)
+	fee, err := intake.Amount(a.Fee, currency)
 	if err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func (s *session) answerReport(report convocation.Report) error {
 	lists := map[run.List][]refusedRow{}
 	for _, list := range reportLists {
 		lists[list] = []refusedRow{}
-		err := convocation.EachRefusal(s.ctx, s.db, s.actor, report.Run, list, func(r run.Refusal) error {
+		err := run.EachRefusal(s.ctx, s.db, s.actor, report.Run, list, func(r run.Refusal) error {
 			lists[list] = append(lists[list], s.refusedRow(r))
 			return nil
 		})

@@ -296,5 +296,3 @@ func (s *session) unwritable(name string, err error) error {
 	}
 	return problem.Invalid("file_unwritable", facts).Because(err)
 }
-
-func amountMinor(text, currency string) (int64, error) { return intake.Amount(text, currency) }

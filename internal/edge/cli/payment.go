@@ -7,6 +7,7 @@ import (
 
 	"usher/internal/base/i18n"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/intake"
 	"usher/internal/domain/payment"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -34,7 +35,7 @@ func (c recordPayment) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	amount, err := amountMinor(c.Amount, campaign.Currency)
+	amount, err := intake.Amount(c.Amount, campaign.Currency)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (s *site) part(ctx context.Context, id int64, list run.List, reason string,
 		return convocation.Refusals(ctx, s.db, s.actor, id, list, offset, limit)
 	}
 	var picked []run.Refusal
-	err := convocation.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
+	err := run.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
 		if refusal.Reason != reason {
 			return nil
 		}
@@ -185,7 +185,7 @@ func (s *site) gather(ctx context.Context, file io.Writer, v i18n.Voice, id int6
 	if err != nil {
 		return 0, err
 	}
-	err = convocation.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
+	err = run.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
 		p := people(v, []run.Refusal{refusal})[0]
 		return out.Write(sheet.Text(p.Reference), sheet.Text(p.Name), sheet.Text(p.Reason), sheet.Text(p.Sentence), sheet.Text(refusal.Reason))
 	})
