@@ -53,14 +53,30 @@ func loadBundle() *goi18n.Bundle {
 	b.RegisterUnmarshalFunc("toml", toml.Unmarshal)
 	files, err := fs.Glob(locales, "locales/*.toml") // topic.language.toml
 	for _, file := range files {
+		var content []byte
 		if err == nil {
-			_, err = b.LoadMessageFileFS(locales, file)
+			content, err = locales.ReadFile(file)
+		}
+		if err == nil {
+			_, err = b.ParseMessageFileBytes(spaced(file, content), file)
 		}
 	}
 	if err != nil {
 		panic(fmt.Sprintf("embedded sentences: %v", err))
 	}
 	return b
+}
+
+// frenchSpaces keeps the marks that French sets apart from its words on the line of their words.
+var frenchSpaces = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", "« ", "«\u00a0", " »", "\u00a0»")
+
+// spaced puts the spaces of French into its sentences here, so that nobody has to type what does not show. In TOML
+// none of these pairs stands outside a sentence.
+func spaced(file string, content []byte) []byte {
+	if !strings.HasSuffix(file, ".fr.toml") {
+		return content
+	}
+	return []byte(frenchSpaces.Replace(string(content)))
 }
 
 // Voice speaks one language.
@@ -208,14 +224,21 @@ func currencyDigits(code string) uint8 {
 	return digits
 }
 
-// Number groups the digits of a count as the language does.
+// grouping is how a language parts the digits of a number by three, and from how many digits on: as
+// money is written (CLDR), so that 1 334 and 10 826 under each other look alike.
+var grouping = map[string]struct {
+	separator string
+	from      int
+}{"en": {",", 4}, "fr": {"\u202f", 4}, "es": {"\u202f", 5}}
+
+// Number groups the digits of a count as the language does. What only names something (a run, a
+// room, a year) is no count, and is handed over as text.
 func (v Voice) Number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
-	separator := map[string]string{"en": ",", "fr": "\u202f", "es": "\u202f"}[v.lang]
-	start := len(digits) % 3
-	if n < 0 || len(digits) < 5 { // four digits stay together, as years and room numbers do
+	if n < 0 || len(digits) < grouping[v.lang].from {
 		return digits
 	}
+	start := len(digits) % 3
 	var parts []string
 	if start > 0 {
 		parts = append(parts, digits[:start])
@@ -223,7 +246,16 @@ func (v Voice) Number(n int64) string {
 	for i := start; i < len(digits); i += 3 {
 		parts = append(parts, digits[i:i+3])
 	}
-	return strings.Join(parts, separator)
+	return strings.Join(parts, grouping[v.lang].separator)
+}
+
+// Decimal writes a measure with that many digits behind the point or comma.
+func (v Voice) Decimal(measure float64, digits int) string {
+	text := strconv.FormatFloat(measure, 'f', digits, 64)
+	if v.lang == "en" {
+		return text
+	}
+	return strings.Replace(text, ".", ",", 1)
 }
 
 var weekdays = map[string][7]string{
@@ -241,7 +273,7 @@ var months = map[string][12]string{
 // Instant writes day, hour and zone: Monday 7 December 2026, 08:00 (Africa/Bamako).
 func (v Voice) Instant(i Instant) string {
 	local := In(i)
-	return v.Date(local) + v.join() + local.Format("15:04") + " (" + local.Location().String() + ")"
+	return v.Date(local) + v.join() + Clock(local) + " (" + local.Location().String() + ")"
 }
 
 func (v Voice) join() string {

@@ -121,6 +121,42 @@ func TestSentences_CanBeSaid(t *testing.T) {
 	}
 }
 
+// TestSentences_HaveOneApostrophe: two forms of it would meet on one page, and the typographic one doubles the parts of an SMS.
+func TestSentences_HaveOneApostrophe(t *testing.T) {
+	t.Parallel()
+	for _, lang := range i18n.Languages {
+		for id, m := range messages(t, lang) {
+			for _, text := range m {
+				if strings.ContainsAny(text, "’‘ʼ´") {
+					t.Errorf("%s: %s has an apostrophe that is not ': %q", lang, id, text)
+				}
+			}
+		}
+	}
+}
+
+// apart is a mark that French sets apart from its word, behind a space at which a line could end.
+var apart = regexp.MustCompile("[^\\s\u00a0\u202f] +[:;?!»]|« ")
+
+func TestFrench_NoLineBeginsWithAMark(t *testing.T) {
+	t.Parallel()
+	v := i18n.Speak("fr")
+	found := 0
+	for id, m := range messages(t, "fr") {
+		said := v.Say(id, nil)
+		if len(m) > 1 {
+			said = v.Count(id, 2)
+		}
+		if apart.MatchString(said) {
+			t.Errorf("%s: a line could begin with a mark: %q", id, said)
+		}
+		found += strings.Count(said, "\u00a0:")
+	}
+	if found < 100 {
+		t.Errorf("only %d colons are kept with their words: the test looks for the wrong thing", found)
+	}
+}
+
 // TestRefusals_ReadWellWithoutFacts: a row may lack a fact, such as the centre of somebody who chose none.
 func TestRefusals_ReadWellWithoutFacts(t *testing.T) {
 	t.Parallel()
@@ -219,7 +255,7 @@ func TestReasons_HaveTheirSentences(t *testing.T) {
 		}
 	}
 	for reason, file := range wanted(t, "internal/domain/convocation",
-		`refusalOf\([^"]*"([a-z_]+)"|then '([a-z_]+)' else '([a-z_]+)' end as reason|'([a-z_]+)' as reason`) {
+		`refusalOf\([^"()]*"([a-z_]+)"|Reason\s*=\s*"([a-z_]+)"|then '([a-z_]+)' else '([a-z_]+)' end,|filed_at, '([a-z_]+)',`) {
 		for _, prefix := range []string{"refusal_", "reason_"} {
 			want[prefix+reason] = file
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"regexp"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -123,7 +124,7 @@ func provider(ctx context.Context, config *pgx.ConnConfig, migrations Migrations
 func checkVersion(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig, migrations Migrations) error {
 	var schema int64
 	if _, err := conn.Exec(ctx, "set role "+Role); err != nil {
-		return problem.Unavailable("database_role_closed", problem.Facts{"user": config.User, "role": Role}).Because(err)
+		return problem.Unavailable("database_role_closed", problem.Facts{"user": named(config.User), "role": Role}).Because(err)
 	}
 	if err := conn.QueryRow(ctx, `select max(version_id) from goose_db_version where is_applied`).Scan(&schema); err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
@@ -173,17 +174,34 @@ begin
     end;
   end if;
   if not pg_has_role(session_user, 'usher_app', 'usage')
-     or not exists (select from pg_auth_members m where m.roleid = 'usher_app'::regrole and m.member = session_user::regrole)
+     or not exists (select from pg_auth_members m where m.roleid = 'usher_app'::regrole
+                       and m.member = (select oid from pg_roles where rolname = session_user))
         and not (select rolsuper from pg_roles where rolname = session_user) then
     execute format('grant usher_app to %I', session_user);
   end if;
 end $$`)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == "42501" {
-		return problem.Unavailable("database_role_missing", problem.Facts{"user": conn.Config().User, "role": Role}).Because(err)
+		code, facts := "database_role_missing", problem.Facts{"user": named(conn.Config().User), "role": Role}
+		var there bool
+		if asked := conn.QueryRow(ctx, `select exists (select from pg_roles where rolname = $1)`, Role).Scan(&there); asked == nil && there {
+			code = "database_role_closed"
+		}
+		return problem.Unavailable(code, facts).Because(err)
 	}
 	if err != nil {
 		return fmt.Errorf("create the role of the program: %w", err)
 	}
 	return nil
+}
+
+// plainName is how a role is called that needs no quotation marks in a statement.
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// named is a role as a person types it in a statement.
+func named(user string) string {
+	if plainName.MatchString(user) {
+		return user
+	}
+	return pgx.Identifier{user}.Sanitize()
 }

@@ -30,7 +30,7 @@ const (
 	idleInTransaction    = time.Minute
 	lockTimeout          = time.Minute
 	oldestVersion        = 150000
-	defaultPoolSize      = 8
+	defaultPoolSize      = 16 // four runs at once hold two each, and pages are answered beside them
 	connectTimeout       = 10 * time.Second
 	connectionCheckEvery = 10 * time.Second
 )
@@ -41,8 +41,8 @@ type DB struct {
 }
 
 // Open migrates the database if the URL's user owns it, and returns sessions that work as Role.
-// It refuses, in a sentence, a server older than PostgreSQL 15, a schema of another release and
-// a session for which row-level security is off.
+// It refuses, in a sentence, a server older than PostgreSQL 15, a schema of another release, a session
+// for which row-level security is off, and a database with a tenant table that is not fenced.
 func Open(ctx context.Context, serverURL string, migrations Migrations) (*DB, error) {
 	config, err := pgxpool.ParseConfig(serverURL)
 	if err != nil {
@@ -104,21 +104,78 @@ func bound(config *pgx.ConnConfig) {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
+// policy is what the policy of a tenant table says, as the server writes it: without spaces and brackets, which are not the
+// same in all of its versions. KEY is the column that names the organisation.
+const policy = `KEY+0=ANYSELECTstring_to_arraycurrent_setting'app.organisations'::text,true,','::text::bigint[]ASstring_to_array::bigint[]`
+
+// unfenced lists the tenant tables, which are those with an organisation_id and organisation itself, where the session has any right:
+// a copy that somebody keeps beside is closed to it. It lists those that the session would see more of than its organisations: row-level security is off or passed by, or other policies stand there than the one. Views must
+// look with the eyes of who asks. Beside each stands what brings its fence back, for its owner.
+const unfenced = `
+with tenant as (
+  select c.oid, c.relname, c.relkind, c.relowner, c.reloptions, case c.relname when 'organisation' then 'id' else 'organisation_id' end as key
+    from pg_class c
+   where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
+     and (c.relname = 'organisation' or exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'organisation_id' and not a.attisdropped))
+     and (has_any_column_privilege(c.oid, 'select, insert, update') or has_table_privilege(c.oid, 'delete, truncate'))
+), fence as (
+  select t.*,
+         (select coalesce(string_agg(format('drop policy %I on %I; ', p.polname, t.relname), '' order by p.polname), '') from pg_policy p where p.polrelid = t.oid) as dropping,
+         (select count(*) = 1 and bool_and(
+                   p.polname = 'tenant' and p.polpermissive and p.polcmd = '*' and p.polroles = '{0}' and p.polwithcheck is null
+                   and regexp_replace(pg_get_expr(p.polqual, p.polrelid), '[\s()]', '', 'g') = replace($1, 'KEY', t.key))
+            from pg_policy p where p.polrelid = t.oid) as exact
+    from tenant t
+)
+select relname,
+       case when pg_has_role(current_user, relowner, 'member')
+            then format('alter table %I owner to %s;', relname, (select relowner::regrole from pg_class where oid = 'goose_db_version'::regclass))
+            when relkind = 'v' then format('alter view %I set (security_invoker = true);', relname)
+            else dropping || format('call fence_tenant(%L, %L);', relname, key) end
+  from fence
+ where case relkind when 'v' then not coalesce(reloptions && '{security_invoker=true,security_invoker=on}', false)
+            else not (row_security_active(oid) and exact and not pg_has_role(current_user, relowner, 'member')) end
+ order by relname collate "C"`
+
+const mostTables = 5 // that a refusal names
+
 // checkFence refuses to work where the database would not keep organisations apart.
 func (db *DB) checkFence(ctx context.Context) error {
 	var user string
-	var fenced, owns bool
+	var owns, bypasses bool
 	err := db.pool.QueryRow(ctx, `
-select current_user, row_security_active('claim'),
-       pg_has_role(current_user, (select relowner from pg_class where oid = 'claim'::regclass), 'member')`).
-		Scan(&user, &fenced, &owns)
+select current_user, pg_has_role(current_user, (select relowner from pg_class where oid = 'claim'::regclass), 'member'),
+       rolsuper or rolbypassrls or not current_setting('row_security')::boolean
+  from pg_roles where rolname = current_user`).Scan(&user, &owns, &bypasses)
 	if err != nil {
 		return fmt.Errorf("check the role of the program: %w", err)
 	}
-	if user != Role || owns || !fenced {
+	if user != Role || owns || bypasses {
 		return problem.Unavailable("database_not_fenced", problem.Facts{"user": user, "role": Role})
 	}
-	return nil
+	rows, err := db.pool.Query(ctx, unfenced, policy)
+	if err != nil {
+		return fmt.Errorf("check the fences of the tables: %w", err)
+	}
+	var tables, repairs []string
+	var table, repair string
+	_, err = pgx.ForEachRow(rows, []any{&table, &repair}, func() error {
+		tables, repairs = append(tables, table), append(repairs, repair)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("check the fences of the tables: %w", err)
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	shown, more := min(mostTables, len(tables)), ""
+	if len(tables) > shown {
+		more = strconv.Itoa(len(tables) - shown)
+	}
+	return problem.Unavailable("database_table_not_fenced", problem.Facts{
+		"tables": tables[:shown], "more": more, "commands": strings.Join(repairs[:shown], "\n  "),
+	})
 }
 
 // Close ends the pool; sessions in use are waited for.
@@ -136,6 +193,13 @@ func (db *DB) Tx(ctx context.Context, organisations []int64, fn func(pgx.Tx) err
 // Read runs fn on one consistent, read-only moment of the given organisations.
 func (db *DB) Read(ctx context.Context, organisations []int64, fn func(pgx.Tx) error) error {
 	return db.begin(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, organisations, fn)
+}
+
+// Moment runs fn in one transaction that reads one consistent moment of the given organisations and may
+// write. Where another transaction changes the same row meanwhile, it fails and may be repeated
+// (MayRepeat).
+func (db *DB) Moment(ctx context.Context, organisations []int64, fn func(pgx.Tx) error) error {
+	return db.begin(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, organisations, fn)
 }
 
 func (db *DB) begin(ctx context.Context, options pgx.TxOptions, organisations []int64, fn func(pgx.Tx) error) error {
@@ -164,6 +228,63 @@ func See(ctx context.Context, tx pgx.Tx, organisations ...int64) error {
 // it. (The setting plan_cache_mode would do the same to every check of a foreign key.)
 const PlanAnew = pgx.QueryExecModeCacheDescribe
 
+// WalkIndexes lets the statements of this transaction walk an order by its index and look the rest up row by row, whatever the
+// statistics say: after an import, or in a table that grows each day, there may be none, and the planner then believes that a few
+// rows are meant, which it reads and sorts whole for every chunk.
+func WalkIndexes(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+set local enable_sort = off; set local enable_incremental_sort = off; set local enable_seqscan = off;
+set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`)
+	if err != nil {
+		return fmt.Errorf("have the transaction walk indexes: %w", err)
+	}
+	return nil
+}
+
+// PlanFreely takes WalkIndexes back for what follows in the transaction.
+func PlanFreely(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+set local enable_sort to default; set local enable_incremental_sort to default; set local enable_seqscan to default;
+set local enable_bitmapscan to default; set local enable_hashjoin to default; set local enable_mergejoin to default`)
+	if err != nil {
+		return fmt.Errorf("have the transaction plan freely: %w", err)
+	}
+	return nil
+}
+
+// Parts goes through the rows of a statement on the transaction's own connection, at most size of them
+// in memory: each is called for a row that was scanned, done after each part, when the connection is
+// free for other statements. What those write is not met. One at a time: it has one cursor.
+func Parts(ctx context.Context, tx pgx.Tx, size int, statement string, args, into []any, each func(), done func() error) error {
+	// The plan is for all rows, not for the first ones.
+	if _, err := tx.Exec(ctx, "set local cursor_tuple_fraction = 1"); err != nil {
+		return fmt.Errorf("prepare to read in parts: %w", err)
+	}
+	if _, err := tx.Exec(ctx, "declare in_parts no scroll cursor for "+statement, append([]any{PlanAnew}, args...)...); err != nil {
+		return fmt.Errorf("begin to read in parts: %w", err)
+	}
+	for more := true; more; {
+		// Described each time: the next cursor of this name has other columns.
+		rows, err := tx.Query(ctx, "fetch "+strconv.Itoa(size)+" from in_parts", pgx.QueryExecModeDescribeExec)
+		if err != nil {
+			return fmt.Errorf("read a part: %w", err)
+		}
+		tag, err := pgx.ForEachRow(rows, into, func() error { each(); return nil })
+		if err != nil {
+			return fmt.Errorf("read a part: %w", err)
+		}
+		if more = tag.RowsAffected() == int64(size); tag.RowsAffected() > 0 {
+			if err := done(); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := tx.Exec(ctx, "close in_parts"); err != nil {
+		return fmt.Errorf("end reading in parts: %w", err)
+	}
+	return nil
+}
+
 // Now is the instant by the one clock.
 func Now(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	var now time.Time
@@ -189,11 +310,21 @@ func Interrupted(err error) bool {
 	if !errors.As(err, &pgErr) {
 		return true
 	}
+	if Paused(err) {
+		return true
+	}
 	switch pgErr.Code[:2] {
 	case "08", "53", "57", "58", "XX": // connection, resources, operator, system, internal
 		return true
 	}
 	return false
+}
+
+// Paused tells whether err says that the server ended the session because the program gave no sign
+// for too long, inside a transaction or outside: it was stopped, or its machine slept.
+func Paused(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == "25P03" || pgErr.Code == "57P05")
 }
 
 // Duplicates tells whether err is the refusal of a unique key, whichever.

@@ -47,7 +47,18 @@ func (t *Table) openCSV(source io.ReaderAt, size int64) error {
 	if columns > 1 {
 		t.Found.Delimiter = rune(layout.delimiter)
 	}
-	t.pass = func() (rowReader, error) { return newCSVReader(source, size, layout, t.limits) }
+	add := func(delimiter byte) {
+		layout := layout
+		layout.delimiter = delimiter
+		t.passes = append(t.passes, csvPass{rune(delimiter), func() (rowReader, error) { return newCSVReader(source, size, layout, t.limits) }})
+	}
+	add(layout.delimiter)
+	for _, delimiter := range delimiters {
+		if !layout.sepLine && delimiter != layout.delimiter {
+			add(delimiter)
+		}
+	}
+	t.pass = t.passes[0].pass
 	return nil
 }
 

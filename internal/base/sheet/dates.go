@@ -180,7 +180,7 @@ func (o DateOrder) Day(cell string) (time.Time, error) {
 
 // Instant reads a cell as an instant, returned in the zone given. A cell that names an offset (ISO only)
 // is taken at its word. Else the time is the zone's local one: one that its clocks skip is refused, and of one that they
-// show twice the earlier is meant. Without a time of day, timed is false and the instant is the first of that day.
+// show twice the earlier is meant (Later tells the other). Without a time of day, timed is false and the instant is the first of that day.
 func (o DateOrder) Instant(cell string, zone *time.Location) (at time.Time, timed bool, err error) {
 	day, written, err := o.civil(cell)
 	if err != nil {
@@ -197,7 +197,7 @@ func (o DateOrder) Instant(cell string, zone *time.Location) (at time.Time, time
 	if clock.zone != "" {
 		return naive.Add(-clock.offset).In(zone), true, nil
 	}
-	at, ok := localInstant(naive, zone)
+	at, _, ok := localInstants(naive, zone)
 	if !ok {
 		return time.Time{}, true, &Error{Code: SkippedTime, Value: written.text, Names: []string{zone.String()}}
 	}
@@ -246,25 +246,64 @@ func (c *clock) readOffset(text string) error {
 	return nil
 }
 
-// localInstant finds the earliest instant at which the clocks of a zone show the naive time. time.Date does not say which
-// of two it takes, and shifts one that does not exist. A zone's offset changes at most once within a day
+// Later is the second instant that a cell may mean: the clocks of the zone are put back and show its time of day twice.
+// A cell that names its offset, or no time of day, means one instant only.
+func (o DateOrder) Later(cell string, zone *time.Location) (later time.Time, twice bool) {
+	day, written, err := o.civil(cell)
+	if err != nil || written.clock == "" {
+		return time.Time{}, false
+	}
+	clock, err := readClock(written)
+	if err != nil || clock.zone != "" {
+		return time.Time{}, false
+	}
+	earlier, later, ok := localInstants(day.Add(clock.sinceMidnight), zone)
+	return later, ok && later.After(earlier)
+}
+
+// InstantAfter is what a cell means that names the end of something: of an hour that comes twice the first that comes after
+// the start, and the first of all where neither does. Its errors are those of Instant.
+func (o DateOrder) InstantAfter(cell string, zone *time.Location, start time.Time) (at time.Time, timed bool, err error) {
+	at, timed, err = o.Instant(cell, zone)
+	if later, twice := o.Later(cell, zone); twice && !at.After(start) && later.After(start) {
+		at = later
+	}
+	return at, timed, err
+}
+
+// writtenLayout is read back by Instant in any zone and any order of dates: the year first, and the offset.
+const writtenLayout = "2006-01-02 15:04:05.999999-07:00"
+
+// WriteInstant writes an instant, in the zone it carries, so that Instant reads the same one.
+func WriteInstant(at time.Time) string {
+	return strings.Replace(at.Format(writtenLayout), at.Format("15:04")+":00"+at.Format("-07:00"), at.Format("15:04-07:00"), 1)
+}
+
+// localInstants finds the first and the last instant at which the clocks of a zone show the naive time. time.Date does not
+// say which of two it takes, and shifts one that does not exist. A zone's offset changes at most once within a day
 // on each side.
-func localInstant(naive time.Time, zone *time.Location) (at time.Time, ok bool) {
+func localInstants(naive time.Time, zone *time.Location) (first, last time.Time, ok bool) {
 	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := naive.Add(near).In(zone).Zone()
 		candidate := naive.Add(-time.Duration(offset) * time.Second).In(zone)
-		_, actual := candidate.Zone()
-		if actual == offset && (!ok || candidate.Before(at)) {
-			at, ok = candidate, true
+		if _, actual := candidate.Zone(); actual != offset {
+			continue
 		}
+		if !ok || candidate.Before(first) {
+			first = candidate
+		}
+		if !ok || candidate.After(last) {
+			last = candidate
+		}
+		ok = true
 	}
-	return at, ok
+	return first, last, ok
 }
 
 // startOfDay is midnight, or the first time that the clocks show where they skip midnight.
 func startOfDay(day time.Time, zone *time.Location) time.Time {
 	for quarter := range 24 * 4 {
-		if at, ok := localInstant(day.Add(time.Duration(quarter)*15*time.Minute), zone); ok {
+		if at, _, ok := localInstants(day.Add(time.Duration(quarter)*15*time.Minute), zone); ok {
 			return at
 		}
 	}

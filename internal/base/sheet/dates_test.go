@@ -149,3 +149,59 @@ func TestInstant(t *testing.T) {
 		})
 	}
 }
+
+func TestLater_TheHourThatClocksShowTwice(t *testing.T) {
+	t.Parallel()
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cell, want := range map[string]string{
+		"25/10/2026 02:30":           "2026-10-25 02:30+01:00",
+		"2026-10-25 02:00:01":        "2026-10-25 02:00:01+01:00",
+		"25/10/2026 03:00":           "",
+		"25/10/2026 01:59":           "",
+		"2026-10-25 02:30+02:00":     "",
+		"25/10/2026":                 "",
+		"29/03/2026 02:30":           "", // skipped, not shown twice
+		"2026-10-25 02:59:59.999999": "2026-10-25 02:59:59.999999+01:00",
+	} {
+		later, twice := sheet.DayFirst.Later(cell, paris)
+		if twice != (want != "") || twice && sheet.WriteInstant(later) != want {
+			t.Errorf("%s: %v %s, want %q", cell, twice, sheet.WriteInstant(later), want)
+		}
+		if !twice {
+			continue
+		}
+		if again, _, err := sheet.MonthFirst.Instant(sheet.WriteInstant(later), time.UTC); err != nil || !again.Equal(later) {
+			t.Errorf("%s is read as %v, %v", sheet.WriteInstant(later), again, err)
+		}
+	}
+}
+
+// An end at an hour that comes twice is after its start where it can be.
+func TestInstantAfter(t *testing.T) {
+	t.Parallel()
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ cell, start, want string }{
+		{"2027-10-31 02:30", "2027-10-31T00:00:00Z", "2027-10-31T00:30:00Z"},
+		{"2027-10-31 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:30:00Z"},
+		{"2027-10-31 02:30", "2027-10-31T05:00:00Z", "2027-10-31T00:30:00Z"},
+		{"2027-10-31 04:00", "2027-10-31T05:00:00Z", "2027-10-31T03:00:00Z"},
+	} {
+		start, err := time.Parse(time.RFC3339, c.start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, timed, err := sheet.DayFirst.InstantAfter(c.cell, paris, start)
+		if got := at.UTC().Format(time.RFC3339); err != nil || !timed || got != c.want {
+			t.Errorf("%s after %s: %s, %v; want %s", c.cell, c.start, got, err, c.want)
+		}
+	}
+	if _, _, err := sheet.DayFirst.InstantAfter("2027-03-28 02:30", paris, time.Time{}); err == nil {
+		t.Error("an hour that clocks skip was read")
+	}
+}

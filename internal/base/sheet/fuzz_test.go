@@ -50,6 +50,24 @@ func readAnything(t *testing.T, content string) {
 	if fmt.Sprint(p.Err) != fmt.Sprint(again.Err) || p.Empty != again.Empty {
 		t.Fatalf("the passes end differently: %v, %v", p.Err, again.Err)
 	}
+	findAnyHeader(t, table)
+}
+
+// findAnyHeader holds for every input: the titles are among the first rows, and every row with text stands above or below them.
+func findAnyHeader(t *testing.T, table *sheet.Table) {
+	delimiter, first := table.Found.Delimiter, table.Found.HeaderLine
+	rows := len(read(table).Rows)
+	columns, err := table.FindHeader(examFields())
+	if err != nil {
+		return
+	}
+	if !columns.Has("family_name") || table.Found.RowsAbove >= sheet.MaxHeaderRows || table.Found.HeaderLine < first {
+		t.Fatalf("the titles %q were found as %+v", table.Header, table.Found)
+	}
+	p := read(table)
+	if same := table.Found.Delimiter == delimiter; same && p.Err == nil && len(p.Rows)+table.Found.RowsAbove != rows {
+		t.Fatalf("of %d rows %d are above the titles and %d below", rows, table.Found.RowsAbove, len(p.Rows))
+	}
 }
 
 func FuzzCSV(f *testing.F) {
@@ -59,6 +77,8 @@ func FuzzCSV(f *testing.F) {
 		"nom;pr\xE9nom\rKe\xEFta;Awa\r",
 		utf16Text("nom\tprénom\nTraoré\tAmi\n", true, false),
 		"a|b\n\"c \"d\" e\"|2.23E+10\n",
+		"Liste\n\nnom,prénom\nDiop,Awa\n",
+		"Liste; 2026\nSession;Nom;Prénom\n1;Diop;Awa\n",
 	} {
 		f.Add(seed)
 	}

@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -27,28 +28,114 @@ type Columns struct {
 // apostrophes, hyphens, underscores and spaces of every kind do not matter. A field that is there twice or a required one
 // that is not there is refused by name.
 func MatchHeader(header []string, fields []Field) (Columns, error) {
+	columns, repeated := matchTitles(header, fields)
+	if repeated != nil {
+		return Columns{}, repeated
+	}
+	if titles, names := columns.missing(fields); len(names) > 0 {
+		return Columns{}, &Error{Code: MissingColumns, Names: titles, Fields: names, Found: header, Limit: MaxHeaderRows}
+	}
+	return columns, nil
+}
+
+// matchTitles finds what fields there are, and refuses the first that is there twice.
+func matchTitles(header []string, fields []Field) (columns Columns, repeated error) {
 	known := map[string]string{}
 	for _, field := range fields {
 		for _, title := range field.Titles {
 			known[foldTitle(title)] = field.Name
 		}
 	}
-	columns := Columns{at: map[string]int{}}
+	columns = Columns{at: map[string]int{}}
 	for i, title := range header {
 		name, ok := known[foldTitle(title)]
 		if !ok {
 			columns.Unknown = append(columns.Unknown, titleOrPlace(title, i))
 			continue
 		}
-		if first, twice := columns.at[name]; twice {
-			return Columns{}, &Error{Code: RepeatedColumn, Names: []string{header[first], title}}
+		if first, twice := columns.at[name]; !twice {
+			columns.at[name] = i
+		} else if repeated == nil {
+			repeated = &Error{Code: RepeatedColumn, Names: []string{header[first], title}}
 		}
-		columns.at[name] = i
 	}
-	if titles, names := columns.missing(fields); len(names) > 0 {
-		return Columns{}, &Error{Code: MissingColumns, Names: titles, Fields: names, Found: header}
+	return columns, repeated
+}
+
+// FindHeader finds the row of titles and the fields among them. It is the first row with text, unless that lacks a
+// required field: people write the title of the list above it, the name of a school, a date. Then it is the first of
+// MaxHeaderRows rows that has every required field, at least two fields and more than any row above it. A row of
+// people cannot be one: its cells would have to be titles.
+//
+// A refusal names the line that looked most like the titles.
+func (t *Table) FindHeader(fields []Field) (Columns, error) {
+	columns, err := MatchHeader(t.Header, fields)
+	if err == nil || !isMissing(err) {
+		return columns, atLine(err, t.Found.HeaderLine)
 	}
-	return columns, nil
+	passes := t.passes
+	if len(passes) == 0 {
+		passes = []csvPass{{pass: t.pass}} // a workbook
+	}
+	var likely headRow
+	for i, by := range passes {
+		row, found, err := t.lookBelow(by.pass, fields)
+		switch {
+		case found:
+			// A title of the table hides the delimiter: it has none, or another one.
+			t.pass, t.Found.Delimiter = by.pass, by.delimiter
+			return MatchHeader(t.Header, fields)
+		case i > 0: // what another delimiter makes of the file is no reason to refuse it
+		case err != nil:
+			return Columns{}, err
+		default:
+			likely = row
+		}
+	}
+	_, err = MatchHeader(titlesOf(likely.Row), fields)
+	return Columns{}, atLine(err, likely.Line)
+}
+
+// lookBelow takes the row of titles among the first rows of a pass if it is there, and returns the row that has most fields.
+func (t *Table) lookBelow(pass func() (rowReader, error), fields []Field) (likely headRow, found bool, err error) {
+	const fewest = 2 // one title may be a word like any other
+	rows, err := firstRows(pass, MaxHeaderRows)
+	most := -1
+	for above, row := range rows {
+		titles := titlesOf(row.Row)
+		known := knownFields(titles, fields)
+		if known <= most {
+			continue
+		}
+		most, likely = known, row
+		if _, err := MatchHeader(titles, fields); above > 0 && known >= fewest && !isMissing(err) {
+			if err != nil {
+				return likely, false, atLine(err, row.Line)
+			}
+			t.takeHeader(row, above)
+			return likely, true, nil
+		}
+	}
+	return likely, false, err
+}
+
+func knownFields(titles []string, fields []Field) int {
+	columns, _ := matchTitles(titles, fields)
+	return len(columns.at)
+}
+
+func isMissing(err error) bool {
+	var refusal *Error
+	return errors.As(err, &refusal) && refusal.Code == MissingColumns
+}
+
+// atLine adds to a refusal of titles where they stand.
+func atLine(err error, line int) error {
+	var refusal *Error
+	if errors.As(err, &refusal) {
+		refusal.Line = line
+	}
+	return err
 }
 
 func titleOrPlace(title string, column int) string {

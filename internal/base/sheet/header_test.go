@@ -81,6 +81,73 @@ func TestMatchHeader_MissingColumnsAreRefusedByName(t *testing.T) {
 	wantEqual(t, "found", []string{"Salle", "Intitulé"}, refusal.Found)
 }
 
+// What people write above a table is passed over; the lines stay those of the file.
+func TestFindHeader_BelowTheTitleOfTheTable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content   string
+		line      int
+		above     int
+		delimiter rune
+		first     int // line of the first row
+	}{
+		"first row":               {"Nom;Prénom\nDiop;Awa\n", 1, 0, ';', 2},
+		"title filled up":         {"Liste des candidats 2026;;\n\nSession;Nom;Prénom\n1;Diop;Awa\n", 3, 1, ';', 4},
+		"title alone, semicolons": {"Liste des candidats 2026\nSession;Nom;Prénom\n1;Diop;Awa\n", 2, 1, ';', 3},
+		"title alone, commas":     {"Liste des candidats 2026\n\nSession,Nom,Prénom\n1,Diop,Awa\n", 3, 1, ',', 4},
+		"title alone, tabs":       {"Liste; candidats, 2026\nSession\tNom\tPrénom\n1\tDiop\tAwa\n", 2, 1, '\t', 3},
+		"title with a line break": {"\"Liste\ndes candidats\";;\nSession;Nom;Prénom\n1;Diop;Awa\n", 3, 1, ';', 4},
+		"titles in two rows":      {"Session;Candidat;\n;Nom;Prénom\n1;Diop;Awa\n", 2, 1, ';', 3},
+		"sep line":                {"sep=|\nListe\nNom|Prénom\nDiop|Awa\n", 3, 1, '|', 4},
+		"tenth row":               {strings.Repeat("note;;\n;;\n", 9) + "Nom;Prénom\nDiop;Awa\n", 19, 9, ';', 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table := open(t, c.content)
+			columns, err := table.FindHeader(examFields())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "line", c.line, table.Found.HeaderLine)
+			wantEqual(t, "rows above", c.above, table.Found.RowsAbove)
+			wantEqual(t, "delimiter", c.delimiter, table.Found.Delimiter)
+			rows := mustRead(t, table).Rows
+			wantEqual(t, "rows", 1, len(rows))
+			wantEqual(t, "line of the row", c.first, rows[0].Line)
+			text, err := columns.Text(rows[0], "family_name")
+			wantEqual(t, "name", "Diop", text)
+			wantEqual(t, "error", nil, err)
+		})
+	}
+}
+
+// A row that is no row of titles is never taken for one; the refusal names the row that looks most like it.
+func TestFindHeader_NotFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content string
+		code    sheet.Code
+		line    int
+		found   []string
+	}{
+		"titles without a required one, a person with odd names": {
+			"Session;Prénom;E-mail;Salle\n1;Nom;Prénom;x\n", sheet.MissingColumns, 1,
+			[]string{"Session", "Prénom", "E-mail", "Salle"},
+		},
+		"below a title":                {"Liste 2026;;\n\nSession;Prénom;E-mail\n1;Awa;a@b.org\n", sheet.MissingColumns, 3, []string{"Session", "Prénom", "E-mail"}},
+		"no titles":                    {"1;Diop;Awa\n2;Fall;Ali\n", sheet.MissingColumns, 1, []string{"1", "Diop", "Awa"}},
+		"eleventh row":                 {strings.Repeat("note;;\n", 10) + "Nom;Prénom\nDiop;Awa\n", sheet.MissingColumns, 1, []string{"note"}},
+		"a title twice, below another": {"Liste 2026;;\nNom;Prénom;NOM\nDiop;Awa;x\n", sheet.RepeatedColumn, 2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := open(t, c.content).FindHeader(examFields())
+			refusal := wantRefusal(t, err, c.code, c.line)
+			wantEqual(t, "found", c.found, refusal.Found)
+		})
+	}
+}
+
 func TestClean(t *testing.T) {
 	t.Parallel()
 	const address = "awa.diop@example.org"

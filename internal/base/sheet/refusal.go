@@ -13,6 +13,7 @@ const (
 	FileTooLarge      Code = "file_too_large"
 	UnzipTooLarge     Code = "unzip_too_large"
 	TooManyRows       Code = "too_many_rows"
+	BeyondSheet       Code = "beyond_sheet"
 	TooManyColumns    Code = "too_many_columns"
 	CellTooLong       Code = "cell_too_long"
 	EmptyFile         Code = "empty_file"
@@ -81,6 +82,8 @@ func (e *Error) sentence() string {
 		return fmt.Sprintf("The workbook holds more than %d MiB of data. Copy only the table into a new workbook, or save it as CSV.", e.Limit>>20)
 	case TooManyRows:
 		return fmt.Sprintf("The file has more than %d rows. Split it into smaller files.", e.Limit)
+	case BeyondSheet:
+		return fmt.Sprintf("The workbook has rows beyond number %d, where a sheet ends. Copy only the table into a new workbook, or save it as CSV.", e.Limit)
 	case TooManyColumns:
 		return fmt.Sprintf("The row has text beyond column %d, the last that is read. Delete the columns that are not needed.", e.Limit)
 	case CellTooLong:
@@ -88,7 +91,7 @@ func (e *Error) sentence() string {
 	case EmptyFile:
 		return "The file has no row with text. Check that it is the right file, and that its first sheet holds the table."
 	case BinaryFile:
-		return "The file is not a text file. Save the table as .xlsx or as “CSV UTF-8” and try again."
+		return "The file is not a text file, or one in UTF-16 without the mark that says so. Save the table as .xlsx or as “CSV UTF-8” and try again."
 	case NotATable:
 		return "The file is a web page or a document and not a table. Open it in a spreadsheet program and save it as .xlsx or CSV."
 	case OldExcel:
@@ -119,7 +122,8 @@ func (e *Error) sentence() string {
 func (e *Error) rowSentence() string {
 	switch e.Code {
 	case MissingColumns:
-		return fmt.Sprintf("The file has no column %s. Columns found: %s. Add what is missing, or correct the titles.", quoteAll(e.Names), quoteAll(e.Found))
+		return fmt.Sprintf("There is no column %s. Columns found here: %s; no other of the first %d rows has all that are needed. "+
+			"Add what is missing, or correct the titles.", quoteAll(e.Names), quoteAll(e.Found), e.Limit)
 	case RepeatedColumn:
 		return fmt.Sprintf("The columns %s mean the same. Keep only one of them.", quoteAll(e.Names))
 	case Code(DigitsLost):

@@ -21,11 +21,12 @@ import (
 
 // The default limits. Each is named in the sentence that a person reads when it is hit.
 const (
-	MaxFileBytes     = 64 << 20  // of the file as it is on disk
-	MaxUnzippedBytes = 512 << 20 // of all the parts of an XLSX file that are read in one pass
-	MaxRows          = 300_000   // that hold something, without the header
+	MaxFileBytes     = 512 << 20 // of the file as it is on disk
+	MaxUnzippedBytes = 2 << 30   // of the sheet of an XLSX file, which is read row by row
+	MaxRows          = 1_000_000 // that hold something, without the header; a sheet ends soon after
 	MaxColumns       = 100       // that hold something
 	MaxCellRunes     = 2_000     // characters in one cell
+	MaxHeaderRows    = 10        // with text, among which the titles are looked for
 )
 
 // Limits bound what one file may cost. A zero field means its default.
@@ -72,6 +73,7 @@ type Found struct {
 	Delimiter    rune     // CSV only; 0 when the file has a single column and nothing named a delimiter
 	SepLine      bool     // CSV only: the file opened with a line sep=X
 	HeaderLine   int      // the line of the titles, as the person sees it
+	RowsAbove    int      // rows with text above the titles, which are not read
 	Sheet        string   // XLSX only: the sheet that is read, the first visible one
 	OtherSheets  []string // XLSX only: visible sheets that are not read
 	HiddenSheets []string // XLSX only: hidden sheets, which are never read
@@ -83,8 +85,16 @@ type Table struct {
 	Found  Found
 	Header []string // the titles, cleaned; without the untitled columns at the end
 
-	limits Limits
-	pass   func() (rowReader, error)
+	limits      Limits
+	pass        func() (rowReader, error)
+	passes      []csvPass // of a CSV file, by the delimiters that it may have; pass is the first
+	recordsPast int       // before the first row below the titles, empty ones included
+}
+
+// csvPass reads a CSV file by a delimiter.
+type csvPass struct {
+	delimiter rune
+	pass      func() (rowReader, error)
 }
 
 // rowReader is one pass over the records of a file, from its beginning, header and empty
@@ -154,36 +164,61 @@ func Open(name string, source io.ReaderAt, size int64, limits Limits) (*Table, e
 	return table, table.readHeader()
 }
 
+// readHeader takes the first row with text for the titles, until FindHeader is told which titles are wanted.
 func (t *Table) readHeader() error {
-	reader, err := t.pass()
+	first, err := firstRows(t.pass, 1)
 	if err != nil {
 		return err
 	}
-	row, _, err := firstRow(reader)
-	if err = errors.Join(err, reader.close()); err != nil {
-		return err
+	if len(first) == 0 {
+		return &Error{Code: EmptyFile}
 	}
-	t.Found.HeaderLine = row.Line
-	for _, title := range row.Cells {
-		t.Header = append(t.Header, Clean(title))
-	}
-	for len(t.Header) > 0 && t.Header[len(t.Header)-1] == "" {
-		t.Header = t.Header[:len(t.Header)-1]
-	}
+	t.takeHeader(first[0], 0)
 	return nil
 }
 
-// firstRow passes over the empty rows above the header and counts them.
-func firstRow(reader rowReader) (Row, int, error) {
-	for empty := 0; ; empty++ {
+func (t *Table) takeHeader(row headRow, above int) {
+	t.Header, t.recordsPast = titlesOf(row.Row), row.records
+	t.Found.HeaderLine, t.Found.RowsAbove = row.Line, above
+}
+
+func titlesOf(row Row) []string {
+	var titles []string
+	for _, title := range row.Cells {
+		titles = append(titles, Clean(title))
+	}
+	for len(titles) > 0 && titles[len(titles)-1] == "" {
+		titles = titles[:len(titles)-1]
+	}
+	return titles
+}
+
+// headRow is one of the first rows of a file, and how many records end with it, empty ones included.
+type headRow struct {
+	Row
+	records int
+}
+
+// firstRows reads so many rows with text, or all that there are.
+func firstRows(pass func() (rowReader, error), most int) (rows []headRow, err error) {
+	reader, err := pass()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.close()) }()
+	for records := 1; len(rows) < most; records++ {
 		row, err := reader.next()
 		if errors.Is(err, io.EOF) {
-			return Row{}, empty, &Error{Code: EmptyFile}
+			return rows, nil
 		}
-		if err != nil || !row.blank() {
-			return row, empty, err
+		if err != nil {
+			return rows, err
+		}
+		if !row.blank() {
+			rows = append(rows, headRow{row, records})
 		}
 	}
+	return rows, nil
 }
 
 func (r Row) blank() bool {
@@ -229,7 +264,16 @@ func (t *Table) Rows() *Rows {
 		return &Rows{err: err}
 	}
 	rows := &Rows{reader: reader, limit: t.limits.Rows, width: len(t.Header)}
-	_, rows.empty, rows.err = firstRow(reader)
+	for range t.recordsPast {
+		row, err := reader.next()
+		if err != nil {
+			rows.err = err
+			return rows
+		}
+		if row.blank() {
+			rows.empty++
+		}
+	}
 	return rows
 }
 

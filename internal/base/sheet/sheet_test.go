@@ -205,6 +205,7 @@ func TestOpen_DamagedTextIsRefusedWithItsLine(t *testing.T) {
 		"unknown to Windows-1252":            {"nom;prenom\nTraor\x8F;Ami\n", sheet.UnknownEncoding, 2},
 		"zero byte":                          {"nom;prenom\nTraore;A\x00mi\n", sheet.BinaryFile, 2},
 		"UTF-16 without its mark":            {utf16Text("nom;prenom\nTraore;Ami\n", false, false), sheet.BinaryFile, 1},
+		"UTF-16BE without its mark":          {utf16Text("nom;prenom\nTraore;Ami\n", false, true), sheet.BinaryFile, 1},
 		"zero in UTF-16":                     {utf16Text("nom;prenom\nTraore;A\x00mi\n", true, false), sheet.BinaryFile, 0},
 		"picture":                            {"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", sheet.BinaryFile, 3},
 		"web page named .xls":                {"\r\n<html><table><tr><td>dossier</td></tr></table>", sheet.NotATable, 0},
@@ -407,7 +408,7 @@ func TestOpen_OneListInThreeEncodingsIsOneList(t *testing.T) {
 func TestError_EverySentenceTellsWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, code := range []sheet.Code{
-		sheet.FileTooLarge, sheet.UnzipTooLarge, sheet.TooManyRows, sheet.TooManyColumns, sheet.CellTooLong, sheet.EmptyFile,
+		sheet.FileTooLarge, sheet.UnzipTooLarge, sheet.TooManyRows, sheet.BeyondSheet, sheet.TooManyColumns, sheet.CellTooLong, sheet.EmptyFile,
 		sheet.BinaryFile, sheet.NotATable, sheet.OldExcel, sheet.PasswordProtected, sheet.BrokenXLSX, sheet.NotAWorkbook,
 		sheet.NoVisibleSheet, sheet.MixedEncodings, sheet.UnknownEncoding, sheet.BadSepLine, sheet.QuoteNotClosed, sheet.StrayQuote,
 		sheet.MissingColumns, sheet.RepeatedColumn, sheet.NotADate, sheet.TwoDigitYear, sheet.YearOutside, sheet.NoSuchDay,

@@ -15,8 +15,9 @@ import (
 
 // What one sheet of a workbook holds, by its format.
 const (
-	maxSheetRows  = 1_048_576
-	maxSheetRunes = 32_767
+	maxSheetRows    = 1_048_576
+	maxSheetColumns = 16_384
+	maxSheetRunes   = 32_767
 )
 
 // maxExactDigits is how many digits of a number a spreadsheet keeps.
@@ -101,6 +102,9 @@ func (c *CSVWriter) write(values []Value) error {
 // Rows returns how many rows were written, without the titles.
 func (c *CSVWriter) Rows() int { return c.rows }
 
+// Abandon leaves the table as far as it was written; there is nothing to remove.
+func (c *CSVWriter) Abandon() error { return nil }
+
 // Close writes out what is buffered; the destination stays open.
 func (c *CSVWriter) Close() error {
 	if err := c.out.Flush(); err != nil {
@@ -120,12 +124,29 @@ type XLSXWriter struct {
 	stream *excelize.StreamWriter
 	text   int // the style of text cells
 	rows   int // written, with the titles
+	bytes  int64
+	most   int64 // that Open reads of a sheet
+}
+
+// cellBytes is what the markup of a cell takes at most, its reference and its share of the row's included.
+const cellBytes = 80
+
+// writtenBytes is what a text takes at most once it is escaped.
+func writtenBytes(text string) int64 {
+	const longestEscape = 5 // &#34;
+	bytes := len(text)
+	for _, sign := range text {
+		if strings.ContainsRune(`&<>"'`, sign) || unicode.IsControl(sign) {
+			bytes += longestEscape - 1
+		}
+	}
+	return int64(bytes)
 }
 
 // NewXLSXWriter writes the titles and returns the writer for the rows. Nothing reaches w before Close.
 func NewXLSXWriter(w io.Writer, sheetName string, titles []string) (*XLSXWriter, error) {
 	file := excelize.NewFile()
-	x := &XLSXWriter{out: w, file: file}
+	x := &XLSXWriter{out: w, file: file, most: MaxUnzippedBytes}
 	if err := x.begin(sheetName, titles); err != nil {
 		return nil, errors.Join(fmt.Errorf("begin workbook: %w", err), file.Close())
 	}
@@ -158,13 +179,17 @@ func (x *XLSXWriter) write(values []Value) error {
 	}
 	cells := make([]any, len(values))
 	for i, value := range values {
+		x.bytes += cellBytes + writtenBytes(value.text)
 		if utf8.RuneCountInString(value.text) > maxSheetRunes {
 			return &Error{Code: LineNotWritable, Line: x.rows + 1, Column: ColumnLetters(i), Limit: maxSheetRunes}
 		}
 		cells[i] = x.cell(value)
 	}
+	if x.bytes > x.most {
+		return &Error{Code: LineNotWritable, Line: x.rows + 1, Limit: int64(x.rows)}
+	}
 	if err := x.stream.SetRow("A"+strconv.Itoa(x.rows+1), cells); err != nil {
-		return fmt.Errorf("write workbook row %d: %w", x.rows+1, err)
+		return errors.Join(fmt.Errorf("write workbook row %d: %w", x.rows+1, err), x.Abandon())
 	}
 	x.rows++
 	return nil
@@ -187,6 +212,15 @@ func (x *XLSXWriter) cell(value Value) any {
 
 // Rows returns how many rows were written, without the titles.
 func (x *XLSXWriter) Rows() int { return x.rows - 1 }
+
+// Abandon ends a workbook that is not to be written, and removes what was gathered of it on disk. After Close
+// it does nothing.
+func (x *XLSXWriter) Abandon() error {
+	if err := x.file.Close(); err != nil {
+		return fmt.Errorf("abandon workbook: %w", err)
+	}
+	return nil
+}
 
 // Close writes the workbook out; the destination stays open.
 func (x *XLSXWriter) Close() error {

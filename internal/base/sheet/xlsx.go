@@ -15,6 +15,9 @@ import (
 // XLSX files are read here and not by a library: cells are needed with their type and number format, row by row. The libraries give
 // one or the other, hold a sheet formatted down to row 1,048,576 in memory, and take a sheet that is cut off for one that ends.
 
+// maxKeptBytes bounds each part of a workbook that is kept in memory while the sheet is read: its texts, its formats.
+const maxKeptBytes = 512 << 20
+
 // maxTextRun bounds the bytes between two tags: a cell holds 32,767 characters at most, and each may be written as an entity.
 const maxTextRun = 1 << 20
 
@@ -84,8 +87,8 @@ func broken(cause error) error {
 	switch {
 	case errors.As(cause, &limit):
 		return &Error{Code: UnzipTooLarge, Limit: int64(limit), Cause: cause}
-	case errors.Is(cause, errTextRun):
-		return &Error{Code: CellTooLong, Limit: maxSheetRunes, Cause: cause}
+	case errors.Is(cause, errTextRun): // in a part that is not the sheet, or between two of its cells
+		return &Error{Code: CellTooLong, Limit: MaxCellRunes, Cause: cause}
 	}
 	return &Error{Code: BrokenXLSX, Cause: cause}
 }
@@ -137,7 +140,11 @@ func (w *workbook) openPart(part *zip.File) (*partReader, error) {
 	if err != nil {
 		return nil, broken(err)
 	}
-	return &partReader{ReadCloser: reader, limit: w.limits.UnzippedBytes}, nil
+	limit := w.limits.UnzippedBytes
+	if part != w.sheet {
+		limit = min(limit, maxKeptBytes)
+	}
+	return &partReader{ReadCloser: reader, limit: limit}, nil
 }
 
 // partReader keeps to the limits whatever sizes the archive claims.
@@ -302,10 +309,32 @@ func (w *workbook) readSharedTexts(relations []relationship) error {
 		return err
 	}
 	err = w.texts.read(xml.NewDecoder(reader))
-	if err = errors.Join(err, reader.Close()); err != nil {
+	if closed := reader.Close(); errors.Is(err, errTextRun) && closed == nil {
+		return w.locateText(len(w.texts.ends), err)
+	} else if err = errors.Join(err, closed); err != nil {
 		return broken(fmt.Errorf("shared texts: %w", err))
 	}
 	return nil
+}
+
+// locateText refuses a shared text that is far too long at the first cell that shows it: a person finds a cell, not a text.
+func (w *workbook) locateText(index int, cause error) error {
+	refusal := broken(cause)
+	reader, err := newSheetReader(w)
+	if err != nil {
+		return err
+	}
+	wanted := strconv.Itoa(index)
+	err = reader.eachCell(func(line, column int, cell rawCell) error {
+		if cell.kind == "s" && cell.value == wanted {
+			return &Error{Code: CellTooLong, Line: line, Column: ColumnLetters(column), Limit: int64(w.limits.CellRunes), Cause: cause}
+		}
+		return nil
+	})
+	if err = errors.Join(err, reader.close()); err != nil {
+		return err
+	}
+	return refusal // no cell of this sheet shows it
 }
 
 func (s *sharedTexts) read(decoder *xml.Decoder) error {

@@ -37,6 +37,10 @@ type numberFormat struct {
 	hasDate bool
 	hasTime bool
 	digits  string // a format that fills with zeros: its signs, literals without their quotes
+
+	shortens bool // to digits and a power of ten, as in 2.23E+10
+	group    int  // powers go by so many: 3 for 22.3E+9
+	decimals int  // that are displayed
 }
 
 // readNumberFormat understands a format by its number, or by its code if the workbook defines one.
@@ -49,6 +53,10 @@ func readNumberFormat(id int, code string) numberFormat {
 			return numberFormat{hasTime: true}
 		case id == 22:
 			return numberFormat{hasDate: true, hasTime: true}
+		case id == 11: // 0.00E+00
+			return numberFormat{shortens: true, group: 1, decimals: 2}
+		case id == 48: // ##0.0E+0
+			return numberFormat{shortens: true, group: 3, decimals: 1}
 		}
 		return numberFormat{}
 	}
@@ -74,8 +82,39 @@ func readNumberFormat(id int, code string) numberFormat {
 	}
 	if !format.hasDate && !format.hasTime {
 		format.digits = fillingPattern(signs)
+		format.readPower(signs)
 	}
 	return format
+}
+
+// readPower understands a format that displays powers of ten, by the places before and behind its decimal point.
+func (f *numberFormat) readPower(signs []formatSign) {
+	places := [2]int{}
+	side := 0
+	for _, sign := range signs {
+		switch {
+		case sign.literal:
+		case sign.char == 'E' || sign.char == 'e':
+			f.shortens, f.group, f.decimals = true, max(places[0], 1), places[1]
+			return
+		case sign.char == '.':
+			side = 1
+		case strings.ContainsRune("0#?", sign.char):
+			places[side]++
+		}
+	}
+}
+
+// displaysAll reports whether a whole number holds no more than its shortened display, where that leaves out its
+// last digits: what was entered as 2.23E+10 is all that is left of some number. Any other digit behind those that are
+// displayed proves that the number is in full.
+func (f numberFormat) displaysAll(digits string) bool {
+	if !f.shortens {
+		return false
+	}
+	power := len(digits) - 1
+	hidden := power - power%f.group - f.decimals // digits at the end
+	return hidden > 0 && strings.TrimRight(digits[len(digits)-min(hidden, len(digits)):], "0") == ""
 }
 
 type formatSign struct {
@@ -209,7 +248,7 @@ func (f numberFormat) text(raw string, system dateSystem) (string, NoteKind) {
 		return strconv.FormatFloat(rounded, 'f', -1, 64), ""
 	}
 	text := strconv.FormatFloat(value, 'f', 0, 64)
-	if len(strings.TrimPrefix(text, "-")) > maxExactDigits {
+	if digits := strings.TrimPrefix(text, "-"); len(digits) > maxExactDigits || f.displaysAll(digits) {
 		return text, DigitsLost
 	}
 	if f.digits != "" && value >= 0 {

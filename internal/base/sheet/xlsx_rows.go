@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ type sheetReader struct {
 	book    *workbook
 	part    *partReader
 	decoder *xml.Decoder
-	line    int
+	line    int // of the row that is read
+	column  int // of the cell that is read, from 0; -1: none
+	rows    int // read, empty ones included
 	ended   bool
 }
 
@@ -23,7 +26,7 @@ func newSheetReader(book *workbook) (*sheetReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := &sheetReader{book: book, part: part, decoder: xml.NewDecoder(part)}
+	reader := &sheetReader{book: book, part: part, decoder: xml.NewDecoder(part), column: -1}
 	if err := reader.seekData(); err != nil {
 		return nil, errors.Join(err, part.Close())
 	}
@@ -37,6 +40,9 @@ func (s *sheetReader) token() (xml.Token, error) {
 	token, err := s.decoder.RawToken()
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
+	}
+	if errors.Is(err, errTextRun) && s.column >= 0 {
+		return nil, &Error{Code: CellTooLong, Line: s.line, Column: ColumnLetters(s.column), Limit: int64(s.book.limits.CellRunes), Cause: err}
 	}
 	if err != nil {
 		return nil, broken(fmt.Errorf("row %d: %w", s.line, err))
@@ -57,59 +63,105 @@ func (s *sheetReader) seekData() error {
 }
 
 func (s *sheetReader) next() (Row, error) {
+	found, err := s.nextRow()
+	if err != nil || !found {
+		return Row{}, cmp.Or(err, io.EOF)
+	}
+	row := Row{Line: s.line}
+	return row, s.cells(func(cell rawCell) error { return s.cell(cell, &row) })
+}
+
+// eachCell gives the cells of the sheet as they are stored.
+func (s *sheetReader) eachCell(each func(line, column int, cell rawCell) error) error {
+	for {
+		found, err := s.nextRow()
+		if err != nil || !found {
+			return err
+		}
+		if err := s.cells(func(cell rawCell) error { return each(s.line, s.column, cell) }); err != nil {
+			return err
+		}
+	}
+}
+
+// nextRow goes to the beginning of the next row. It bounds the rows by what a sheet can hold, empty ones included: they
+// cost time as well.
+func (s *sheetReader) nextRow() (found bool, err error) {
 	for !s.ended {
 		token, err := s.token()
 		if err != nil {
-			return Row{}, err
+			return false, err
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
 			if token.Name.Local == "row" {
-				return s.row(token)
+				return true, s.beginRow(token)
 			}
 		case xml.EndElement:
-			if token.Name.Local == "sheetData" {
-				s.ended = true
-			}
+			s.ended = token.Name.Local == "sheetData"
 		}
 	}
 	// The archive's checksum is only known at the end of the part.
 	if _, err := io.Copy(io.Discard, s.part); err != nil {
-		return Row{}, broken(err)
+		return false, broken(err)
 	}
-	return Row{}, io.EOF
+	return false, nil
 }
 
-func (s *sheetReader) row(start xml.StartElement) (Row, error) {
+func (s *sheetReader) beginRow(start xml.StartElement) error {
 	s.line++
-	if number, err := strconv.Atoi(attribute(start, "r")); err == nil && number > 0 {
+	written := attribute(start, "r")
+	number, err := strconv.Atoi(written)
+	if err == nil && number > 0 {
 		s.line = number
 	}
-	row := Row{Line: s.line}
-	column := -1
+	if s.rows++; s.rows > maxSheetRows || s.line > maxSheetRows || errors.Is(err, strconv.ErrRange) {
+		return &Error{Code: BeyondSheet, Limit: maxSheetRows}
+	}
+	return nil
+}
+
+// cells reads the row to its end.
+func (s *sheetReader) cells(each func(rawCell) error) error {
+	s.column = -1
+	defer func() { s.column = -1 }()
 	for {
 		token, err := s.token()
 		if err != nil {
-			return Row{}, err
+			return err
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
 			if token.Name.Local != "c" {
 				continue
 			}
-			column++
-			if named, ok := columnOf(attribute(token, "r")); ok {
-				column = named
+			if err := s.beginCell(token); err != nil {
+				return err
 			}
-			if err := s.cell(token, column, &row); err != nil {
-				return Row{}, err
+			raw, err := s.rawCell(token)
+			if err != nil {
+				return err
+			}
+			if err := each(raw); err != nil {
+				return err
 			}
 		case xml.EndElement:
 			if token.Name.Local == "row" {
-				return row, nil
+				return nil
 			}
 		}
 	}
+}
+
+func (s *sheetReader) beginCell(start xml.StartElement) error {
+	s.column++
+	if named, ok := columnOf(attribute(start, "r")); ok {
+		s.column = named
+	}
+	if s.column >= maxSheetColumns {
+		return &Error{Code: TooManyColumns, Line: s.line, Limit: int64(s.book.limits.Columns)}
+	}
+	return nil
 }
 
 func attribute(element xml.StartElement, name string) string {
@@ -132,11 +184,8 @@ func columnOf(reference string) (column int, ok bool) {
 }
 
 // cell reads one cell into its place in the row. Cells that are only formatted leave no trace.
-func (s *sheetReader) cell(start xml.StartElement, column int, row *Row) error {
-	raw, err := s.rawCell(start)
-	if err != nil {
-		return err
-	}
+func (s *sheetReader) cell(raw rawCell, row *Row) error {
+	column := s.column
 	text, kind, err := s.book.cellText(raw)
 	if err != nil || text == "" && kind == "" {
 		return err

@@ -116,6 +116,11 @@ func TestXLSX_CellsSayWhatAPersonMeans(t *testing.T) {
 		"phone with its plus":             {33639980012, `"+"00000000000`, "+33639980012", ""},
 		"plain number":                    {639980012, "", "639980012", ""},
 		"scientific display":              {33639980012, "0.00E+00", "33639980012", ""},
+		"as short as it is displayed":     {22300000000, "0.00E+00", "22300000000", sheet.DigitsLost},
+		"short, in groups of three":       {22300000000, "##0.0E+0", "22300000000", sheet.DigitsLost},
+		"longer than groups of three":     {22340000000, "##0.0E+0", "22340000000", ""},
+		"small enough for its display":    {500, "0.00E+00", "500", ""},
+		"displayed to the last digit":     {22370123450, "0.0000000000E+00", "22370123450", ""},
 		"grouped thousands":               {10000, "#,##0", "10000", ""},
 		"coloured, with a negative part":  {10000, "[Red]#,##0;[Blue]-#,##0", "10000", ""},
 		"decimal rounded by its display":  {12.5, "0", "12.5", ""},
@@ -155,6 +160,23 @@ func TestXLSX_CellsSayWhatAPersonMeans(t *testing.T) {
 			wantEqual(t, "notes", notes, row.Notes)
 		})
 	}
+}
+
+// The usual scientific display has no code of its own in the workbook.
+func TestXLSX_ScientificDisplayByNumber(t *testing.T) {
+	t.Parallel()
+	p := mustRead(t, open(t, workbook(t, func(b *book) {
+		b.row(1, "tél")
+		for i, number := range []int64{22300000000, 22370123456} {
+			b.row(2+i, number)
+			b.style(2+i, 1, b.must(b.NewStyle(&excelize.Style{NumFmt: 11})))
+		}
+	})))
+	_, err := p.Rows[0].Cell(0)
+	_ = wantRefusal(t, err, sheet.Code(sheet.DigitsLost), 2)
+	text, err := p.Rows[1].Cell(0)
+	wantEqual(t, "in full", "22370123456", text)
+	wantEqual(t, "error", nil, err)
 }
 
 func TestXLSX_NumberBeyond15DigitsIsNotReadSilently(t *testing.T) {
@@ -308,7 +330,7 @@ func TestXLSX_WhatIsNoWorkbookIsRefused(t *testing.T) {
 		"sheet cut off":        {rewrite(t, good, func(name, text string) string { return cutSheet(name, text) }), sheet.BrokenXLSX},
 		"text that is missing": {replaceIn("xl/worksheets/sheet1.xml", `t="s"><v>1</v>`, `t="s"><v>999</v>`), sheet.BrokenXLSX},
 		"all hidden":           {replaceIn("xl/workbook.xml", `<sheet name=`, `<sheet state="hidden" name=`), sheet.NoVisibleSheet},
-		"endless text":         {replaceIn("xl/worksheets/sheet1.xml", "<sheetData>", "<sheetData><row><c><v>"+strings.Repeat("1", 3<<20)), sheet.CellTooLong},
+		"endless text between": {replaceIn("xl/worksheets/sheet1.xml", "<sheetData>", "<sheetData>"+strings.Repeat("1", 3<<20)), sheet.CellTooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -323,4 +345,79 @@ func cutSheet(name, text string) string {
 		return text[:strings.Index(text, `<row r="1000"`)]
 	}
 	return text
+}
+
+// Rows cost time although they are empty: there are no more of them than a sheet can hold.
+func TestXLSX_RowsBeyondTheEndOfASheetAreRefused(t *testing.T) {
+	t.Parallel()
+	good := workbook(t, func(b *book) { b.row(1, "dossier", "nom"); b.row(2, "1", "Keïta") })
+	with := func(rows string) string {
+		return rewrite(t, good, func(name, text string) string {
+			if name == "xl/worksheets/sheet1.xml" {
+				return strings.Replace(text, "</sheetData>", rows+"</sheetData>", 1)
+			}
+			return text
+		})
+	}
+	for name, rows := range map[string]string{
+		"many empty rows":        strings.Repeat("<row/>", 1_048_576),
+		"many times one number":  strings.Repeat(`<row r="3"/>`, 1_048_576),
+		"a number beyond":        `<row r="1048577"/>`,
+		"a number beyond number": `<row r="99999999999999999999"/>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refusal := wantRefusal(t, openOrRead(with(rows), sheet.Limits{}), sheet.BeyondSheet, 0)
+			if !strings.Contains(refusal.Error(), "1048576") {
+				t.Errorf("it says %s", refusal)
+			}
+		})
+	}
+	if err := openOrRead(with(strings.Repeat("<row/>", 1_000)+`<row r="1048576"/>`), sheet.Limits{}); err != nil {
+		t.Errorf("the last row of a sheet: %v", err)
+	}
+}
+
+// A person finds a cell by its row and column, wherever the workbook keeps its text.
+func TestXLSX_CellFarTooLongIsNamed(t *testing.T) {
+	t.Parallel()
+	shared := workbook(t, func(b *book) {
+		b.row(1, "dossier", "nom")
+		b.row(2, "1", "Keïta")
+		b.row(5, "2", "Traoré", "HERE")
+	})
+	endless := strings.Repeat("1", 3<<20)
+	for name, content := range map[string]string{
+		"shared": rewrite(t, shared, func(_, text string) string { return strings.Replace(text, "HERE", endless, 1) }),
+		"inline": rewrite(t, shared, func(name, text string) string {
+			if name != "xl/worksheets/sheet1.xml" {
+				return text
+			}
+			return regexp.MustCompile(`<c r="C5"[^>]*>.*?</c>`).ReplaceAllString(text, `<c r="C5" t="inlineStr"><is><t>`+endless+`</t></is></c>`)
+		}),
+		"number": rewrite(t, shared, func(name, text string) string {
+			if name != "xl/worksheets/sheet1.xml" {
+				return text
+			}
+			return regexp.MustCompile(`<c r="C5"[^>]*>.*?</c>`).ReplaceAllString(text, `<c r="C5"><v>`+endless+`</v></c>`)
+		}),
+		"as long as a cell may be": rewrite(t, shared, func(_, text string) string { return strings.Replace(text, "HERE", endless[:32_000], 1) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refusal := wantRefusal(t, openOrRead(content, sheet.Limits{}), sheet.CellTooLong, 5)
+			if refusal.Column != "C" || !strings.Contains(refusal.Error(), "2000") {
+				t.Errorf("it says %s", refusal)
+			}
+		})
+	}
+	unused := rewrite(t, shared, func(name, text string) string {
+		if name == "xl/sharedStrings.xml" {
+			return strings.Replace(text, "</sst>", "<si><t>"+endless+"</t></si></sst>", 1)
+		}
+		return text
+	})
+	if refusal := wantRefusal(t, openOrRead(unused, sheet.Limits{}), sheet.CellTooLong, 0); strings.Contains(refusal.Error(), "ine 0") {
+		t.Errorf("it says %s", refusal)
+	}
 }

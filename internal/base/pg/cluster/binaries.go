@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"usher/internal/base/problem"
 )
 
 const (
@@ -35,7 +37,7 @@ func (b Binaries) program(name string) string { return filepath.Join(b.Dir, name
 
 // FindBinaries returns the PostgreSQL that a new cluster is made with: the
 // first in PATH, then in /usr/lib/postgresql, newest first, that is new
-// enough; or the one that USHER_POSTGRES_BIN names. A *Refusal says what to
+// enough; or the one that USHER_POSTGRES_BIN names. A problem says what to
 // type when there is none.
 func FindBinaries() (Binaries, error) {
 	var old []string
@@ -50,7 +52,7 @@ func FindBinaries() (Binaries, error) {
 		if found.Major >= oldestMajor {
 			return found, nil
 		}
-		old = append(old, fmt.Sprintf("version %d in %s", found.Major, found.Dir))
+		old = append(old, fmt.Sprintf("%d (%s)", found.Major, found.Dir))
 	}
 	return Binaries{}, refuseBinaries(old)
 }
@@ -73,15 +75,12 @@ func findMajor(major int) (found Binaries, ok bool, err error) {
 // refuseBinaries distinguishes a machine with nothing from one with only old versions.
 func refuseBinaries(old []string) error {
 	if len(old) > 0 {
-		return refuse("Usher needs PostgreSQL %d or newer; this machine has only %s. Install it: apt-get install postgresql",
-			oldestMajor, strings.Join(old, " and "))
+		return refuse("cluster_postgres_too_old", problem.Facts{"oldest": strconv.Itoa(oldestMajor), "found": strings.Join(old, ", ")})
 	}
 	if chosen := os.Getenv(binariesVariable); chosen != "" {
-		return refuse("There is no PostgreSQL server (postgres, initdb) in %s, which %s names. Correct or unset it. To install PostgreSQL: apt-get install postgresql",
-			chosen, binariesVariable)
+		return refuse("cluster_postgres_not_there", problem.Facts{"dir": chosen, "variable": binariesVariable})
 	}
-	return refuse("There is no PostgreSQL server on this machine. Install it: apt-get install postgresql\n" +
-		"Or name a server that you have: --database URL. If PostgreSQL is in an unusual place, set " + binariesVariable + " to the directory of postgres and initdb.")
+	return refuse("cluster_postgres_missing", problem.Facts{"variable": binariesVariable})
 }
 
 func binaryDirs() []string {
@@ -165,6 +164,5 @@ func (h home) refuseClosedBinaries(bin Binaries) error {
 	if err != nil || closed == "" {
 		return err
 	}
-	return refuse("PostgreSQL would run as the user %q, who may not pass through %s to its programs. "+
-		"Install it for everybody: apt-get install postgresql", h.account.name, closed)
+	return refuse("cluster_postgres_closed", problem.Facts{"user": h.account.name, "dir": closed})
 }

@@ -6,13 +6,13 @@ package cluster
 
 import "context"
 
-const onlyLinux = "A private PostgreSQL works on Linux only. Name a server with --database URL."
+const onlyLinux = "cluster_only_linux"
 
 // Member is one process's share in a running cluster.
 type Member struct{}
 
 // Join refuses.
-func Join(context.Context, string) (*Member, error) { return nil, refuse(onlyLinux) }
+func Join(context.Context, string) (*Member, error) { return nil, refuse(onlyLinux, nil) }
 
 // URL is empty.
 func (*Member) URL() string { return "" }
@@ -24,7 +24,7 @@ func (*Member) Leave() error { return nil }
 type Server struct{}
 
 // Start refuses.
-func Start(context.Context, string, ...string) (*Server, error) { return nil, refuse(onlyLinux) }
+func Start(context.Context, string, ...string) (*Server, error) { return nil, refuse(onlyLinux, nil) }
 
 // URL is empty.
 func (*Server) URL(string) string { return "" }
@@ -42,10 +42,10 @@ type Binaries struct {
 }
 
 // FindBinaries refuses.
-func FindBinaries() (Binaries, error) { return Binaries{}, refuse(onlyLinux) }
+func FindBinaries() (Binaries, error) { return Binaries{}, refuse(onlyLinux, nil) }
 
 // RunKeeperIfAsked does nothing.
 func RunKeeperIfAsked() {}
 
 // DefaultDir refuses.
-func DefaultDir() (string, error) { return "", refuse(onlyLinux) }
+func DefaultDir() (string, error) { return "", refuse(onlyLinux, nil) }

@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
 )
 
 // The test binary plays every part: the tests, the keeper (RunKeeperIfAsked),
@@ -283,13 +286,13 @@ func ask(t *testing.T, url, sql string) string {
 
 func expectRefusal(t *testing.T, err error, words ...string) {
 	t.Helper()
-	refusal := (*Refusal)(nil)
-	if !errors.As(err, &refusal) {
+	if _, refused := problem.Of(err); !refused {
 		t.Fatalf("want a sentence, got %v", err)
 	}
+	sentence := i18n.Speak("en").Sentence(err)
 	for _, word := range words {
-		if !strings.Contains(refusal.Sentence, word) {
-			t.Errorf("the sentence lacks %q:\n%s", word, refusal.Sentence)
+		if !strings.Contains(sentence, word) {
+			t.Errorf("the sentence lacks %q:\n%s", word, sentence)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"usher/internal/base/problem"
 )
 
 // What lies in the directory of a cluster, beside the locks.
@@ -53,7 +55,7 @@ func DefaultDir() (string, error) {
 	}
 	own, err := os.UserHomeDir()
 	if err != nil {
-		return "", refuse("There is no home directory to keep the data in. Choose a directory with --dir.")
+		return "", refuse("cluster_home_missing", nil)
 	}
 	return filepath.Join(own, ".local", "share", "usher"), nil
 }
@@ -103,7 +105,7 @@ func (h home) claim() error {
 		return refuseDir(h.dir, err)
 	}
 	if !info.IsDir() {
-		return refuse("%s is not a directory. Choose another one with --dir.", h.dir)
+		return refuse("cluster_dir_none", problem.Facts{"dir": h.dir})
 	}
 	wanted := fs.FileMode(0o700)
 	if !h.account.owns(info) {
@@ -144,10 +146,10 @@ func (h home) isEmptyOrOurs() (bool, error) {
 
 func refuseDir(dir string, err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return refuse("You may not write in %s. Choose another directory with --dir.", dir)
+		return refuse("cluster_dir_closed", problem.Facts{"dir": dir})
 	}
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EEXIST) {
-		return refuse("%s cannot be a directory, because a file stands there or in its path. Choose another one with --dir.", dir)
+		return refuse("cluster_dir_file", problem.Facts{"dir": dir})
 	}
 	return fmt.Errorf("prepare %s: %w", dir, err)
 }
@@ -159,8 +161,7 @@ func (h home) refuseClosedParent() error {
 	if err != nil || closed == "" {
 		return err
 	}
-	return refuse("PostgreSQL runs as the user %q, who may not pass through %s. "+
-		"Choose a directory elsewhere with --dir, for example --dir /var/lib/usher.", h.account.name, closed)
+	return refuse("cluster_parent_closed", problem.Facts{"user": h.account.name, "dir": closed})
 }
 
 // create opens a file of the cluster, closed to others. One that root makes
@@ -228,8 +229,7 @@ func accountFor(dir string) (account, error) {
 			return parseAccount(found)
 		}
 	}
-	return account{}, refuse("PostgreSQL does not run as root, and this system has neither a user postgres nor a user nobody. " +
-		"Make one (useradd --system postgres), or run this command as an ordinary user.")
+	return account{}, refuse("cluster_no_account", nil)
 }
 
 func named(uid, gid uint32) account {

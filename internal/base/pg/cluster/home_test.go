@@ -150,7 +150,7 @@ func TestJoin_OrdinaryUserMayNotWrite(t *testing.T) {
 	dir := under(t, place(t), "usher")
 	member := launch(t, roleMember, dir, &syscall.Credential{Uid: 65534, Gid: 65534})
 	kind, words := member.hear(t)
-	if kind != "error" || !strings.Contains(words, dir) || !strings.Contains(words, "--dir") {
+	if kind != "error" || !strings.Contains(words, "cluster_dir_closed") || !strings.Contains(words, dir) {
 		t.Fatalf("%s: %s", kind, words)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -88,9 +87,6 @@ func (h home) runInitdb(ctx context.Context, bin Binaries, hold *flock) error {
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("initdb in %s: %w", h.shown(), ctx.Err())
-	}
-	if strings.Contains(strings.ToLower(string(printed)), syscall.ENOSPC.Error()) {
-		return refuse("There is no space left for a new database in %s. Make room, or choose another directory with --dir.", h.shown())
 	}
 	return fmt.Errorf("initdb in %s: %w\n%s", h.shown(), err, lastLines(string(printed)))
 }

@@ -26,11 +26,17 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"usher/internal/base/problem"
 )
 
 const (
-	// joinLimit covers a stop that is under way, initdb and recovery.
-	joinLimit = 4 * time.Minute
+	// joinLimit is how long a person is kept waiting: for a stop that is under
+	// way, for initdb, for recovery. A start that takes longer goes on in the
+	// keeper, and the next command finds it further on. No member holds
+	// start.lock for longer.
+	joinLimit = 30 * time.Second
 	// leaveLimit covers everything that Server.Stop tries.
 	leaveLimit = 90 * time.Second
 	// answerLimit is how long one knock on the socket may take.
@@ -49,7 +55,7 @@ type Member struct {
 
 // Join makes sure that the private cluster in dir runs, and holds it until
 // Leave or the end of the process. The first use makes the data. The context
-// governs the joining only. A *Refusal is a sentence for the person; main must
+// governs the joining only. A problem is what the person can end; main must
 // begin with RunKeeperIfAsked.
 func Join(ctx context.Context, dir string) (*Member, error) {
 	if os.Getenv(keeperVariable) != "" {
@@ -63,10 +69,10 @@ func Join(ctx context.Context, dir string) (*Member, error) {
 	}
 	m := &Member{home: h}
 	if err := m.openLocks(); err != nil {
-		return nil, errors.Join(err, m.closeLocks())
+		return nil, h.explainFull(errors.Join(err, m.closeLocks()))
 	}
 	if err := m.join(ctx); err != nil {
-		return nil, errors.Join(err, m.members.release(), m.closeLocks())
+		return nil, h.explainFull(errors.Join(err, m.members.release(), m.closeLocks()))
 	}
 	return m, nil
 }
@@ -102,7 +108,7 @@ func (m *Member) join(ctx context.Context) (err error) {
 	}
 	// Not to be had while a keeper stops its server: then it is started anew.
 	if err := m.members.take(ctx, syscall.LOCK_SH); err != nil {
-		return m.home.explainWait(err, "it is still stopping")
+		return m.home.explainWait(err, "cluster_waits_stopping")
 	}
 	return m.ensureServer(ctx)
 }
@@ -110,7 +116,7 @@ func (m *Member) join(ctx context.Context) (err error) {
 // takeTurn lets members join and leave one at a time.
 func (m *Member) takeTurn(ctx context.Context) error {
 	if err := m.turn.take(ctx, syscall.LOCK_EX); err != nil {
-		return m.home.explainWait(err, "another command is still starting or stopping it")
+		return m.home.explainWait(err, "cluster_waits_others")
 	}
 	return nil
 }
@@ -132,15 +138,23 @@ func (m *Member) ensureServer(ctx context.Context) error {
 			return m.startKeeper(ctx)
 		}
 		refused := m.knock(ctx)
-		if refused == nil {
-			return nil
+		if refused == nil || !mayPass(refused) {
+			return refused
 		}
 		select {
 		case <-ctx.Done():
-			return m.home.explainWait(errors.Join(ctx.Err(), refused), "it does not answer")
+			return m.home.explainWait(errors.Join(ctx.Err(), refused), "cluster_waits_silent")
 		case <-tick.C:
 		}
 	}
+}
+
+// mayPass tells a server that is starting, or full at the moment, from one that
+// will say the same for ever (its database was dropped, say).
+func mayPass(refused error) bool {
+	const startingUp, tooManyConnections = "57P03", "53300"
+	var answer *pgconn.PgError
+	return !errors.As(refused, &answer) || answer.Code == startingUp || answer.Code == tooManyConnections
 }
 
 func (m *Member) isKept() (bool, error) {
@@ -203,7 +217,7 @@ func (m *Member) hear(ctx context.Context, report *os.File, logged int64) error 
 	defer stop()
 	heard, err := io.ReadAll(report)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return m.home.explainWait(ctx.Err(), "it is still starting")
+		return m.home.explainWait(ctx.Err(), "cluster_waits_starting")
 	}
 	if err != nil {
 		return fmt.Errorf("hear from the keeper of PostgreSQL: %w", err)
@@ -213,7 +227,7 @@ func (m *Member) hear(ctx context.Context, report *os.File, logged int64) error 
 	case reportReady:
 		return nil
 	case reportRefusal:
-		return errors.Join(&Refusal{Sentence: words}, m.reap())
+		return errors.Join(readRefusal(words), m.reap())
 	case reportFailure:
 		return errors.Join(errors.New(words), m.reap())
 	default:
@@ -249,7 +263,7 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 	// The keeper gives up its office when PostgreSQL has ended.
 	if err := m.office.take(ctx, syscall.LOCK_SH); err != nil {
-		return m.home.explainWait(err, "it is still stopping")
+		return m.home.explainWait(err, "cluster_waits_stopping")
 	}
 	if err := m.office.release(); err != nil {
 		return err
@@ -293,10 +307,10 @@ func (m *Member) reap() error {
 
 // explainWait is for a limit that was reached. A context that the caller ended
 // needs no advice.
-func (h home) explainWait(err error, state string) error {
+func (h home) explainWait(err error, code string) error {
+	waits := refuse(code, problem.Facts{"dir": h.shown(), "log": h.path(logFile), "lock": h.path(keeperLock)})
 	if !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("private PostgreSQL in %s: %s: %w", h.shown(), state, err)
+		return fmt.Errorf("private PostgreSQL: %s: %w", waits.Error(), err)
 	}
-	return fmt.Errorf("%w\n(%w)", refuse("The private PostgreSQL in %s cannot be used: %s. Try again; if that does not help, see %s for the reason, and end the process whose number is in %s.",
-		h.shown(), state, h.path(logFile), h.path(keeperLock)), err)
+	return fmt.Errorf("%w\n(%w)", waits, err)
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestJoin_FirstStartsAndLastEnds(t *testing.T) {
@@ -501,5 +503,44 @@ func TestJoin_ContextEndsWhileTheServerStarts(t *testing.T) {
 	waitGone(t, keeper)
 	if pid := fileNumber(dir, "data/postmaster.pid"); pid != 0 {
 		t.Errorf("PostgreSQL %d was left", pid)
+	}
+}
+
+// An answer that waiting does not change is told at once: whoever joins holds up all others.
+func TestJoin_OddAnswerKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	dir := clusterDir(t)
+	m := join(t, dir)
+	must(t, execute(socketURL(m.host, "postgres"), "drop database "+database))
+	ctx, cancel := context.WithTimeout(t.Context(), joinLimit/2)
+	defer cancel()
+	_, err := Join(ctx, dir)
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != "3D000" || ctx.Err() != nil {
+		t.Errorf("answered with %v, context %v", err, ctx.Err())
+	}
+	if taken, err := m.turn.try(syscall.LOCK_EX); !taken || err != nil {
+		t.Errorf("start.lock is still held: %v", err)
+	}
+	must(t, m.turn.release())
+}
+
+func TestJoin_KeepsAPersonWaitingForHalfAMinuteAtMost(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for the whole of joinLimit")
+	}
+	dir := clusterDir(t)
+	h, err := openHome(dir)
+	must(t, err)
+	turn, err := h.openLock(startLock)
+	must(t, err)
+	must(t, turn.take(t.Context(), syscall.LOCK_EX)) // another command that hangs
+	defer func() { must(t, turn.free()) }()
+	began := time.Now()
+	_, err = Join(t.Context(), dir)
+	expectRefusal(t, err, "another command is still starting or stopping it", logFile, keeperLock)
+	if waited := time.Since(began); waited > 31*time.Second {
+		t.Errorf("waited for %v", waited)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/problem"
 )
 
 const (
@@ -193,11 +195,15 @@ func (k *keeper) serve(members *flock) error {
 
 // fail tells the member why there is no server, and returns the same for the log.
 func (k *keeper) fail(err error) error {
-	kind := reportFailure
-	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
-		kind = reportRefusal
+	report := reportFailure + " " + err.Error()
+	if p, refused := problem.Of(err); refused {
+		text, unwritten := writeRefusal(p)
+		if unwritten == nil {
+			report = reportRefusal + " " + text
+		}
+		err = errors.Join(err, unwritten)
 	}
-	k.tell(kind + " " + err.Error())
+	k.tell(report)
 	return err
 }
 

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"usher/internal/base/problem"
 )
 
 const (
@@ -186,8 +188,7 @@ func (h home) clearStalePid() error {
 		return nil // postgres sees that itself, and clears up after the dead one
 	}
 	if h.worksInData(pid) {
-		return refuse("A PostgreSQL that was started by hand (process %d) runs on %s. Stop it first: kill -INT %d",
-			pid, filepath.Join(h.shown(), dataDir), pid)
+		return refuse("cluster_started_by_hand", problem.Facts{"process": strconv.Itoa(pid), "dir": filepath.Join(h.shown(), dataDir)})
 	}
 	if err := os.Remove(file); err != nil {
 		return fmt.Errorf("remove a stale postmaster.pid: %w", err)
@@ -277,7 +278,13 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 		}
 		select {
 		case <-s.ended:
-			return fmt.Errorf("PostgreSQL in %s ended while it started: %w", s.home.shown(), s.ending)
+			why := s.home.explainFull(fmt.Errorf("PostgreSQL in %s ended while it started: %w", s.home.shown(), s.ending))
+			if _, known := problem.Of(why); known {
+				return why
+			}
+			return refuse("cluster_ended_starting", problem.Facts{
+				"dir": s.home.shown(), "log": filepath.Join(s.home.shown(), logFile),
+			}).Because(why)
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL in %s is not ready yet: %w", s.home.shown(), ctx.Err())
 		case <-tick.C:

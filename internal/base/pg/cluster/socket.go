@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"usher/internal/base/problem"
 )
 
 const (
@@ -88,7 +90,7 @@ func refuseForeign(dir string) error {
 	}
 	own := info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid())
 	if !info.IsDir() || !own || info.Mode().Perm() != 0o700 {
-		return refuse("%s was made by somebody else, or is open to others. Remove it, or choose a shorter directory with --dir.", dir)
+		return refuse("cluster_socket_foreign", problem.Facts{"dir": dir})
 	}
 	return nil
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"usher/internal/base/problem"
 )
 
 // dataMajor is the version that made the data, or 0 when there is none yet.
@@ -23,8 +26,7 @@ func (h home) dataMajor() (int, error) {
 	}
 	major, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	if err != nil {
-		return 0, refuse("%s does not name a version of PostgreSQL. The data may be damaged; restore it from a backup.",
-			filepath.Join(h.shown(), dataDir, "PG_VERSION"))
+		return 0, refuse("cluster_version_unreadable", problem.Facts{"file": filepath.Join(h.shown(), dataDir, "PG_VERSION")})
 	}
 	return major, nil
 }
@@ -36,8 +38,7 @@ func (h home) refuseOtherData() error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return refuse("%s is in the way: it is not the data of a PostgreSQL. Move it away, or choose another directory with --dir.",
-		filepath.Join(h.shown(), dataDir))
+	return refuse("cluster_data_foreign", problem.Facts{"dir": filepath.Join(h.shown(), dataDir)})
 }
 
 // binariesFor chooses the PostgreSQL of the data's own version, since no other
@@ -53,8 +54,10 @@ func (h home) binariesFor(major int) (Binaries, error) {
 		}
 	}
 	present, err := FindBinaries()
-	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
-		return Binaries{}, refuse("The data in %s was made by PostgreSQL %d. %s", h.shown(), major, refusal.Sentence)
+	if p, refused := problem.Of(err); refused {
+		facts := problem.Facts{"data": h.shown(), "major": strconv.Itoa(major)}
+		maps.Copy(facts, p.Facts)
+		return Binaries{}, refuse(p.Code, facts)
 	}
 	if err != nil {
 		return Binaries{}, err
@@ -63,42 +66,38 @@ func (h home) binariesFor(major int) (Binaries, error) {
 }
 
 func (h home) refuseVersion(major int, present Binaries) error {
-	move := fmt.Sprintf("To bring the data over to PostgreSQL %d:\n%s", present.Major, h.moveCommands(major, present))
-	if major < oldestMajor {
-		return refuse("The data in %s was made by PostgreSQL %d, and Usher needs %d or newer. Nothing was changed. %s",
-			h.shown(), major, oldestMajor, move)
+	old := strings.Replace(debianBinaries, "*", strconv.Itoa(major), 1)
+	facts := problem.Facts{
+		"data": h.shown(), "major": strconv.Itoa(major), "present": strconv.Itoa(present.Major), "programs": present.Dir,
+		"oldest": strconv.Itoa(oldestMajor), "install": "apt-get install postgresql-" + strconv.Itoa(major), "repository": packageRepository,
+		"commands": h.dumpAndRestore(major, old, present.Dir), "kept": oldData(major), "dump": dumpFile(major),
 	}
-	install := fmt.Sprintf("The data in %s was made by PostgreSQL %d; this machine has PostgreSQL %d (%s), which cannot read it. Nothing was changed.\n"+
-		"To go on as before, install the same version and repeat the command:\n%s",
-		h.shown(), major, present.Major, present.Dir, installCommand(major))
-	if present.Major < major {
-		return refuse("%s", install) // a dump is not meant for an older version
+	switch {
+	case major < oldestMajor:
+		return refuse("cluster_data_too_old", facts)
+	case present.Major < major: // a dump is not meant for an older version
+		return refuse("cluster_data_newer", facts)
 	}
-	return refuse("%s%s", install, move)
+	return refuse("cluster_data_other", facts)
 }
 
-func installCommand(major int) string {
-	return "  apt-get install postgresql-" + strconv.Itoa(major) + "\n" +
-		"    (if apt does not know it: /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh, then again)\n"
-}
+// packageRepository adds the PostgreSQL project's own packages to apt, which have every version.
+const packageRepository = "/usr/share/postgresql-common/pgdg/apt.postgresql.org.sh"
 
-// moveCommands dumps the data with the version that made it and restores it
-// with the one that is there. Each server listens on the cluster's own socket
-// directory only, and each client finds it through its working directory, so
-// that the length of the path does not matter.
-func (h home) moveCommands(major int, present Binaries) string {
-	oldBinaries := strings.Replace(debianBinaries, "*", strconv.Itoa(major), 1)
-	return installCommand(major) + h.dumpAndRestore(major, oldBinaries, present.Dir)
-}
+func oldData(major int) string { return fmt.Sprintf("%s-%d", dataDir, major) }
 
+func dumpFile(major int) string { return fmt.Sprintf("usher-%d.sql", major) }
+
+// dumpAndRestore are the commands that dump the data with the version that made it and restore it
+// with the one that is there. Each server listens on the cluster's own socket directory only, and each
+// client finds it through its working directory, so that the length of the path does not matter.
 func (h home) dumpAndRestore(major int, oldBinaries, newBinaries string) string {
 	dir := h.shown()
 	as := ""
 	if h.account.credential() != nil {
 		as = "setpriv --reuid=" + strconv.Itoa(int(h.account.uid)) + " --regid=" + strconv.Itoa(int(h.account.gid)) + " --clear-groups "
 	}
-	old := fmt.Sprintf("%s-%d", dataDir, major)
-	dump := fmt.Sprintf("usher-%d.sql", major)
+	old, dump := oldData(major), dumpFile(major)
 	start := func(binaries string) string {
 		return as + binaries + "/pg_ctl -D " + dataDir + ` -w -l /dev/null -o "-c listen_addresses= -c unix_socket_directories=../` + socketDir + ` -c port=` + port + `" start`
 	}
@@ -120,8 +119,7 @@ func (h home) dumpAndRestore(major int, oldBinaries, newBinaries string) string 
 		newBinaries + "/psql" + client + " -d postgres -q -v ON_ERROR_STOP=1 -f " + dump,
 		stop(newBinaries),
 	}
-	return "  " + strings.Join(lines, "\n  ") + "\n" +
-		"Keep " + old + " and " + dump + " until you have seen that all is there."
+	return "  " + strings.Join(lines, "\n  ")
 }
 
 func ownerFlags(a account) string {
