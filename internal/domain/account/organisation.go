@@ -1,5 +1,6 @@
-// Package account decides who there is: the organisations of an installation, and who acts for
-// them. Members, roles and logins are added here.
+// Package account decides who there is: the organisations of an installation, who logs in, for which
+// of them they act, and what their role lets them do there. How a browser's session is kept is left
+// to the edge; each use case says itself which act it is.
 package account
 
 import (
@@ -29,7 +30,11 @@ type Organisation struct {
 	TimeZone string // IANA name
 	Locale   string // fr, en or es
 	Currency string // ISO 4217
+	Contact  string `db:"contact_email"` // e-mail address to which its people turn; empty: none
 }
+
+// System is the organisation of what no single organisation owns: the runs of the schedule. No list shows it.
+const System int64 = 0
 
 // Administrator is the actor of the command line: whoever may start the program on its machine
 // administers the installation. The name of the system user is recorded.
@@ -38,7 +43,7 @@ func Administrator() timeline.Actor {
 	if current, err := user.Current(); err == nil {
 		name = current.Username
 	}
-	return timeline.Actor{Name: "administrator (" + name + ")", Installation: true}
+	return timeline.Actor{Name: administratorName + name + ")", Installation: true}
 }
 
 // AddOrganisation adds an organisation under a slug that nobody has.
@@ -46,18 +51,23 @@ func AddOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, o Org
 	if !actor.Installation {
 		return o, problem.NotFound("organisation_unknown", problem.Facts{"slug": o.Slug})
 	}
+	var err error
+	if o.Name, err = ReadName(o.Name); err != nil {
+		return o, err
+	}
+	o.Contact = strings.TrimSpace(o.Contact)
 	if err := o.check(); err != nil {
 		return o, err
 	}
-	err := db.Tx(ctx, nil, func(tx pgx.Tx) error {
+	err = db.Tx(ctx, nil, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `select nextval(pg_get_serial_sequence('organisation', 'id'))`).Scan(&o.ID); err != nil {
 			return fmt.Errorf("number the organisation: %w", err)
 		}
 		if err := pg.See(ctx, tx, o.ID); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into organisation (id, slug, name, country, time_zone, locale, currency)
-values ($1, $2, $3, $4, $5, $6, $7)`, o.ID, o.Slug, o.Name, o.Country, o.TimeZone, o.Locale, o.Currency)
+		_, err := tx.Exec(ctx, `insert into organisation (id, slug, name, country, time_zone, locale, currency, contact_email)
+values ($1, $2, $3, $4, $5, $6, $7, $8)`, o.ID, o.Slug, o.Name, o.Country, o.TimeZone, o.Locale, o.Currency, o.Contact)
 		if pg.Violates(err, "organisation_slug_key") {
 			return problem.Refused("organisation_exists", problem.Facts{"slug": o.Slug})
 		}
@@ -83,7 +93,7 @@ func (o Organisation) check() error {
 	if err := CheckSlug(o.Slug); err != nil {
 		return err
 	}
-	if strings.TrimSpace(o.Name) == "" {
+	if o.Name == "" {
 		return problem.Invalid("organisation_name_missing", nil)
 	}
 	if phonenumbers.GetCountryCodeForRegion(o.Country) == 0 {
@@ -94,6 +104,9 @@ func (o Organisation) check() error {
 	}
 	if o.Currency == "" || !currency.IsValid(o.Currency) {
 		return problem.Invalid("currency_unknown", problem.Facts{"currency": o.Currency})
+	}
+	if err := checkContact(o.Contact); err != nil {
+		return err
 	}
 	for _, lang := range i18n.Languages {
 		if o.Locale == lang {
@@ -122,7 +135,7 @@ func FindOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, slug
 		return found, err
 	}
 	err = db.Tx(ctx, ids, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select id, slug, name, country, time_zone, locale, currency from organisation
+		rows, err := tx.Query(ctx, `select id, slug, name, country, time_zone, locale, currency, contact_email from organisation
  where slug = $1 or $1 = '' order by id limit $2`, slug, mostNamed)
 		if err != nil {
 			return fmt.Errorf("find the organisation: %w", err)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/bojanz/currency"
@@ -73,10 +72,17 @@ func AddCampaign(ctx context.Context, db *pg.DB, actor timeline.Actor, org accou
 	if !actor.MayActFor(org.ID) {
 		return c, problem.NotFound("organisation_unknown", problem.Facts{"slug": org.Slug})
 	}
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return c, err
+	}
 	if err := account.CheckSlug(c.Slug); err != nil {
 		return c, err
 	}
-	if strings.TrimSpace(c.Name) == "" {
+	var err error
+	if c.Name, err = account.ReadName(c.Name); err != nil {
+		return c, err
+	}
+	if c.Name == "" {
 		return c, problem.Invalid("campaign_name_missing", nil)
 	}
 	if c.FeeMinor < 0 {
@@ -92,7 +98,7 @@ func AddCampaign(ctx context.Context, db *pg.DB, actor timeline.Actor, org accou
 		statuses = DefaultWorkflow(org.Locale)
 	}
 	c.OrganisationID, c.Country, c.TimeZone, c.Locale = org.ID, org.Country, org.TimeZone, org.Locale
-	err := db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
+	err = db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `insert into campaign (organisation_id, slug, name, fee_minor, currency, notices_wait)
 values ($1, $2, $3, $4, $5, $6) returning id, created_at`, org.ID, c.Slug, c.Name, c.FeeMinor, c.Currency, c.NoticesWait).
 			Scan(&c.ID, &c.AddedAt)
@@ -163,7 +169,8 @@ func Lock(ctx context.Context, tx pgx.Tx, c Campaign) (Revision, error) {
 }
 
 // Revise says, under the lock, that a seat may have come free or that somebody may sit elsewhere
-// now. A run that is under way then looks again from the first filer.
+// now. A run that is under way then goes back to the first of those whom it passed, unless every
+// sitting of their centre is full all the same; see Reseat for acts that only give, take back or exchange seats.
 func Revise(ctx context.Context, tx pgx.Tx, c Campaign) error {
 	if _, err := tx.Exec(ctx, `update campaign set revision = revision + 1 where organisation_id = $1 and id = $2`,
 		c.OrganisationID, c.ID); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/timeline"
 )
 
@@ -31,12 +32,15 @@ type Candidate struct {
 	PaidMinor       int64 // payments less reversals, minor units
 }
 
-// Name is the family name, then the given one, as lists are sorted.
-func (c Candidate) Name() string {
-	if c.GivenName == "" {
-		return c.FamilyName
+// Name is the candidate's, in full.
+func (c Candidate) Name() string { return FullName(c.FamilyName, c.GivenName) }
+
+// FullName is the family name, then the given one, as lists are sorted. Some people have one name only.
+func FullName(family, given string) string {
+	if given == "" {
+		return family
 	}
-	return c.FamilyName + " " + c.GivenName
+	return family + " " + given
 }
 
 // FindCandidate finds a candidate of the campaign by reference.
@@ -61,6 +65,9 @@ select id, reference, family_name, given_name, email, phone, locale, needs_acces
 // ChangeStatus moves a candidate to another step of the workflow. A seat that they have is kept:
 // taking it back is a decision of a person, which the caller is told to take.
 func ChangeStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, codeOrLabel string) (Candidate, Status, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return Candidate{}, Status{}, err
+	}
 	var candidate Candidate
 	var to Status
 	c, err := FindCampaign(ctx, db, actor, slug)
@@ -81,9 +88,13 @@ func ChangeStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, re
 			return nil
 		}
 		var from string
+		// What a file said last stays noted as long as something else stands.
 		err := tx.QueryRow(ctx, `
 with was as (select label from status where organisation_id = $1 and id = (select status_id from candidate where organisation_id = $1 and id = $2))
-update candidate set status_id = $3 where organisation_id = $1 and id = $2 returning (select label from was)`,
+update candidate set status_id = $3,
+       overwritten = case when overwritten->>'status' = $3::bigint::text then overwritten - 'status'
+                          else jsonb_build_object('status', status_id::text) || overwritten end
+ where organisation_id = $1 and id = $2 returning (select label from was)`,
 			c.OrganisationID, candidate.ID, to.ID).Scan(&from)
 		if err != nil {
 			return fmt.Errorf("change the status: %w", err)
@@ -102,6 +113,9 @@ update candidate set status_id = $3 where organisation_id = $1 and id = $2 retur
 
 // WaiveFee lets a candidate count as paid, with who and why.
 func WaiveFee(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, reason string) (Candidate, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return Candidate{}, err
+	}
 	var candidate Candidate
 	if strings.TrimSpace(reason) == "" {
 		return candidate, problem.Invalid("reason_missing", nil)

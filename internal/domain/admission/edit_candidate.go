@@ -7,6 +7,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/timeline"
 )
 
@@ -22,6 +23,9 @@ type Edit func(ctx context.Context, tx pgx.Tx, c Campaign, filed *Filed) (Change
 func EditCandidate(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, edit Edit) (Filed, Changes, error) {
 	var after Filed
 	var changes Changes
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return after, nil, err
+	}
 	c, err := FindCampaign(ctx, db, actor, slug)
 	if err != nil {
 		return after, nil, err
@@ -42,6 +46,7 @@ func EditCandidate(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, r
 		if changes, err = edit(ctx, tx, c, &after); err != nil || len(changes) == 0 {
 			return err
 		}
+		after.overwrite(before)
 		return keepEdit(ctx, tx, actor, c, before, after, changes)
 	})
 	return after, changes, err

@@ -25,6 +25,8 @@ type Filed struct {
 	CentreID        *int64 // chosen; nil: any
 	FiledAt         time.Time
 	ExamIDs         []int64 // registered for, in order
+	Overwritten     Overwritten
+	Former          []Former
 }
 
 // Name is the family name, then the given one, as lists are sorted.
@@ -34,7 +36,7 @@ func (f Filed) Name() string {
 
 const filedColumns = `
        k.id, k.reference, coalesce(k.identity_key, '') as identity_key, k.family_name, k.given_name, k.birth_on, k.email, k.phone,
-       k.locale, k.needs, k.needs_accessible, k.status_id, k.centre_id, k.filed_at,
+       k.locale, k.needs, k.needs_accessible, k.status_id, k.centre_id, k.filed_at, k.overwritten, k.former,
        array(select r.exam_id from registration r where r.organisation_id = k.organisation_id and r.candidate_id = k.id
               order by r.exam_id) as exam_ids`
 
@@ -56,17 +58,44 @@ select`+filedColumns+`
 	return collectFiled(rows, err)
 }
 
+// FiledOf reads candidates by their ids.
+func FiledOf(ctx context.Context, tx pgx.Tx, c Campaign, ids []int64) (map[int64]Filed, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+select`+filedColumns+`
+  from (select distinct id from unnest($3::bigint[]) w(id)) w,
+       lateral (select * from candidate k where k.organisation_id = $1 and k.campaign_id = $2 and k.id = w.id limit 1) k`,
+		c.OrganisationID, c.ID, ids)
+	filed, err := collectFiled(rows, err)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[int64]Filed, len(filed))
+	for _, f := range filed {
+		byID[f.ID] = f
+	}
+	return byID, nil
+}
+
 // FiledAlike reads the candidates who were born on one of the days, or share one of the addresses
-// or numbers, for rows that no key recognises. Who has a key of their own is not looked for by day.
-// It reads the campaign once; "in (select …)" is hashed, where "= any" would compare one by one.
+// or numbers, or did by what files said or under a former name, for rows that no key recognises. Who has a key of their own
+// is not looked for by day, unless somebody wrote over their file: the key follows what was written. It reads the campaign
+// once; "in (select …)" is hashed, where "= any" would compare one by one.
 func FiledAlike(ctx context.Context, tx pgx.Tx, c Campaign, days []time.Time, emails, phones []string) ([]Filed, error) {
 	rows, err := tx.Query(ctx, `
 select`+filedColumns+`
   from candidate k
  where k.organisation_id = $1 and k.campaign_id = $2
-   and (k.identity_key is null and k.birth_on in (select unnest($3::date[]))
+   and ((k.identity_key is null or k.overwritten <> '{}') and k.birth_on in (select unnest($3::date[]))
         or k.email <> '' and lower(k.email) in (select unnest($4::text[]))
-        or k.phone <> '' and k.phone in (select unnest($5::text[])))
+        or k.phone <> '' and k.phone in (select unnest($5::text[]))
+        or lower(k.overwritten->>'email') in (select unnest($4::text[])) or k.overwritten->>'phone' in (select unnest($5::text[]))
+        or k.former <> '[]' and exists (
+             select from jsonb_array_elements(k.former) p
+              where left(p->>'birth_on', 10)::date in (select unnest($3::date[]))
+                 or lower(p->>'email') in (select unnest($4::text[])) or p->>'phone' in (select unnest($5::text[]))))
  order by k.id`, c.OrganisationID, c.ID, days, emails, phones)
 	return collectFiled(rows, err)
 }
@@ -81,7 +110,7 @@ func EveryFiled(ctx context.Context, tx pgx.Tx, c Campaign, each func(Filed) err
 	var f Filed
 	_, err = pgx.ForEachRow(rows, []any{
 		&f.ID, &f.Reference, &f.IdentityKey, &f.FamilyName, &f.GivenName, &f.BirthOn, &f.Email, &f.Phone,
-		&f.Locale, &f.Needs, &f.NeedsAccessible, &f.StatusID, &f.CentreID, &f.FiledAt, &f.ExamIDs,
+		&f.Locale, &f.Needs, &f.NeedsAccessible, &f.StatusID, &f.CentreID, &f.FiledAt, &f.Overwritten, &f.Former, &f.ExamIDs,
 	}, func() error { return each(f) })
 	if err != nil {
 		return fmt.Errorf("read the candidates: %w", err)
@@ -100,47 +129,6 @@ func collectFiled(rows pgx.Rows, err error) ([]Filed, error) {
 	return filed, nil
 }
 
-// References says what the references of a campaign look like.
-type References struct {
-	Lengths []int // in characters
-	Numbers int64 // the highest number of N000001, N000002 …, given to files that came without
-}
-
-// ReferencesOf looks at every reference once; what it found stays true while the campaign's
-// revision does.
-func ReferencesOf(ctx context.Context, tx pgx.Tx, c Campaign) (References, error) {
-	var found References
-	err := tx.QueryRow(ctx, `
-select coalesce(array_agg(distinct length(reference)), '{}'),
-       coalesce(max(substring(reference from '^N([0-9]{1,12})$')::bigint), 0)
-  from candidate where organisation_id = $1 and campaign_id = $2`, c.OrganisationID, c.ID).Scan(&found.Lengths, &found.Numbers)
-	if err != nil {
-		return found, fmt.Errorf("look at the references: %w", err)
-	}
-	return found, nil
-}
-
-// KnownReferences tells which of the references exist.
-func KnownReferences(ctx context.Context, tx pgx.Tx, c Campaign, references []string) (map[string]bool, error) {
-	known := map[string]bool{}
-	if len(references) == 0 {
-		return known, nil
-	}
-	rows, err := tx.Query(ctx, `
-select found.reference from unnest($3::text[]) w(reference), lateral (
-  select k.reference from candidate k
-   where k.organisation_id = $1 and k.campaign_id = $2 and k.reference = w.reference limit 1) found`,
-		c.OrganisationID, c.ID, references)
-	if err != nil {
-		return nil, fmt.Errorf("look up the references: %w", err)
-	}
-	var reference string
-	if _, err := pgx.ForEachRow(rows, []any{&reference}, func() error { known[reference] = true; return nil }); err != nil {
-		return nil, fmt.Errorf("look up the references: %w", err)
-	}
-	return known, nil
-}
-
 // filedArrays turns candidates into one array a column, in the order of the statements below.
 type filedArrays struct {
 	ids                                []int64
@@ -151,6 +139,7 @@ type filedArrays struct {
 	statuses                           []int64
 	centres                            []*int64
 	filed                              []time.Time
+	overwritten                        []Overwritten
 	registered, registeredFor          []int64
 }
 
@@ -163,6 +152,7 @@ func arraysOf(filed []Filed) filedArrays {
 		a.emails, a.phones, a.locales = append(a.emails, f.Email), append(a.phones, f.Phone), append(a.locales, f.Locale)
 		a.needs, a.accessible = append(a.needs, f.Needs), append(a.accessible, f.NeedsAccessible)
 		a.statuses, a.centres, a.filed = append(a.statuses, f.StatusID), append(a.centres, f.CentreID), append(a.filed, f.FiledAt)
+		a.overwritten = append(a.overwritten, f.Overwritten)
 		for _, exam := range f.ExamIDs {
 			a.registered, a.registeredFor = append(a.registered, f.ID), append(a.registeredFor, exam)
 		}
@@ -213,8 +203,8 @@ func values(filed []*Filed) []Filed {
 	return all
 }
 
-// UpdateCandidates writes what changed in candidates that exist, and registers them for the exams
-// that they name; registrations are taken back by Unregister only.
+// UpdateCandidates writes what changed in candidates that exist, notes the names and contacts that they had (Former), and
+// registers them for the exams that they name; registrations are taken back by Unregister only.
 func UpdateCandidates(ctx context.Context, tx pgx.Tx, c Campaign, changed []Filed) error {
 	if len(changed) == 0 {
 		return nil
@@ -224,13 +214,14 @@ func UpdateCandidates(ctx context.Context, tx pgx.Tx, c Campaign, changed []File
 update candidate k
    set identity_key = nullif(w.identity_key, ''), family_name = w.family_name, given_name = w.given_name, birth_on = w.birth_on,
        email = w.email, phone = w.phone, locale = w.locale, needs = w.needs, needs_accessible = w.needs_accessible,
-       status_id = w.status_id, centre_id = w.centre_id, filed_at = w.filed_at
+       status_id = w.status_id, centre_id = w.centre_id, filed_at = w.filed_at, overwritten = coalesce(w.overwritten, '{}'),
+       former = `+former+`
   from unnest($3::bigint[], $4::text[], $5::text[], $6::text[], $7::date[], $8::text[], $9::text[],
-              $10::text[], $11::text[], $12::bool[], $13::bigint[], $14::bigint[], $15::timestamptz[])
+              $10::text[], $11::text[], $12::bool[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::jsonb[])
        w(id, identity_key, family_name, given_name, birth_on, email, phone,
-         locale, needs, needs_accessible, status_id, centre_id, filed_at)
+         locale, needs, needs_accessible, status_id, centre_id, filed_at, overwritten)
  where k.organisation_id = $1 and k.campaign_id = $2 and k.id = w.id`, c.OrganisationID, c.ID, a.ids, a.keys, a.families, a.givens,
-		a.births, a.emails, a.phones, a.locales, a.needs, a.accessible, a.statuses, a.centres, a.filed)
+		a.births, a.emails, a.phones, a.locales, a.needs, a.accessible, a.statuses, a.centres, a.filed, a.overwritten)
 	if err != nil {
 		return fmt.Errorf("update the candidates: %w", err)
 	}

@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/timeline"
 )
 
 // AddStatus adds a step at the end of the workflow.
 func AddStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, s Status) (Status, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return s, err
+	}
 	c, err := FindCampaign(ctx, db, actor, slug)
 	if err != nil {
 		return s, err
@@ -34,13 +37,17 @@ func AddStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug string
 }
 
 func addStatus(ctx context.Context, tx pgx.Tx, c Campaign, s Status) (Status, error) {
-	if strings.TrimSpace(s.Label) == "" {
+	s, err := s.clean()
+	if err != nil {
+		return s, err
+	}
+	if s.Label == "" {
 		s.Label = s.Code
 	}
 	if err := s.check(); err != nil {
 		return s, err
 	}
-	err := tx.QueryRow(ctx, `
+	err = tx.QueryRow(ctx, `
 insert into status (organisation_id, campaign_id, position, code, label, advice, opens_payment)
 select $1, $2, coalesce(max(position), 0) + 1, $3, $4, $5, $6 from status where organisation_id = $1 and campaign_id = $2
 returning id`, c.OrganisationID, c.ID, s.Code, s.Label, s.Advice, s.OpensPayment).Scan(&s.ID)
@@ -53,12 +60,22 @@ returning id`, c.OrganisationID, c.ID, s.Code, s.Label, s.Advice, s.OpensPayment
 	return s, nil
 }
 
+// clean brings the words of a status into the form in which they are kept.
+func (s Status) clean() (_ Status, err error) {
+	if s.Code, err = account.ReadName(s.Code); err != nil {
+		return s, err
+	}
+	s.Label, err = account.ReadName(s.Label)
+	s.Advice = account.OneLine(s.Advice)
+	return s, err
+}
+
 // check wants a code, by which files name the status, and words for people.
 func (s Status) check() error {
-	if strings.TrimSpace(s.Code) == "" {
+	if s.Code == "" {
 		return problem.Invalid("status_code_missing", nil)
 	}
-	if strings.TrimSpace(s.Label) == "" {
+	if s.Label == "" {
 		return problem.Invalid("status_label_missing", nil)
 	}
 	return nil
@@ -128,6 +145,9 @@ func StatusNames(statuses []Status) []string {
 
 // EditStatus changes a step of the workflow: its words, or whether it opens payment.
 func EditStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, code string, edit func(*Status)) (Status, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return Status{}, err
+	}
 	c, err := FindCampaign(ctx, db, actor, slug)
 	if err != nil {
 		return Status{}, err
@@ -143,6 +163,9 @@ func EditStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, code
 		}
 		after = before
 		edit(&after)
+		if after, err = after.clean(); err != nil {
+			return err
+		}
 		if after == before {
 			return nil
 		}

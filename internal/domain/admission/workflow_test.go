@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -207,4 +208,25 @@ func TestLock_IsHeldUntilTheEnd(t *testing.T) {
 	}); !problem.Has(err, "campaign_unknown") {
 		t.Errorf("of another organisation: got %v, want campaign_unknown", err)
 	}
+}
+
+func TestOfManagers_RefusedToEveryOtherRole(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	for _, role := range []timeline.Role{account.Agent, account.Cashier, account.Door, ""} {
+		other := timeline.Actor{Name: "somebody", OrganisationID: r.org.ID, Role: role}
+		if err := admission.SetInstructions(t.Context(), r.db, other, r.campaign, "Bring a pen"); !problem.Has(err, "role_forbids") {
+			t.Errorf("the role %q set the instructions: %v", role, err)
+		}
+		_, _, err := admission.EditCandidate(t.Context(), r.db, other, "concours", "A",
+			func(context.Context, pgx.Tx, admission.Campaign, *admission.Filed) (admission.Changes, error) {
+				t.Errorf("the role %q edits a file", role)
+				return nil, nil
+			})
+		if !problem.Has(err, "role_forbids") {
+			t.Errorf("the role %q edited a file: %v", role, err)
+		}
+	}
+	manager := timeline.Actor{Name: "manager", OrganisationID: r.org.ID, Role: account.Manager}
+	r.must(admission.SetInstructions(t.Context(), r.db, manager, r.campaign, "Bring a pen"))
 }

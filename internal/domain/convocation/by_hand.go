@@ -8,9 +8,11 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/notice"
-	"usher/internal/domain/payment"
+	"usher/internal/domain/outbox"
+	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 )
@@ -30,9 +32,18 @@ type hand struct {
 	actor timeline.Actor
 }
 
+// effect is what an act by hand means to the runs that are under way.
+type effect int
+
+const (
+	unchanged effect = iota
+	reseated         // seats were given, taken back or exchanged: a place may have come free
+	revised          // somebody may sit elsewhere now
+)
+
 // byHand opens the one transaction of an act by hand and takes the campaign's lock first. An act
-// that changed something may have freed a seat, so runs under way look again.
-func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, act func(hand) (changed bool, err error)) error {
+// that changed something may serve somebody whom a run under way refused, so it says what it did.
+func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, act func(hand) (effect, error)) error {
 	c, err := admission.FindCampaign(ctx, db, actor, campaign)
 	if err != nil {
 		return err
@@ -41,36 +52,66 @@ func byHand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign strin
 		if _, err := admission.Lock(ctx, tx, c); err != nil {
 			return err
 		}
-		changed, err := act(hand{tx: tx, c: c, actor: actor})
-		if err != nil || !changed {
+		done, err := act(hand{tx: tx, c: c, actor: actor})
+		switch {
+		case err != nil || done == unchanged:
 			return err
+		case done == reseated:
+			return admission.Reseat(ctx, tx, c)
 		}
 		return admission.Revise(ctx, tx, c)
 	})
 }
 
+// reseating is the effect of moving people, or of taking their seats back. Whoever among them a run
+// under way refused for another exam may not clash there any more.
+func (h hand) reseating(ctx context.Context, seats ...held) (effect, error) {
+	exams, err := seating.Exams(ctx, h.tx, h.c, "")
+	if err != nil || len(exams) == 1 {
+		return reseated, err
+	}
+	var items []string
+	for _, seat := range seats {
+		for _, exam := range exams {
+			items = append(items, item(seat.candidate.ID, exam.ID))
+		}
+	}
+	named, err := run.Named(ctx, h.tx, h.c.OrganisationID, h.c.ID, run.ListRefused, items)
+	if named {
+		return revised, err
+	}
+	return reseated, err
+}
+
 // Seat gives a candidate a seat at a sitting: the one that is named, or the lowest free one. Only
 // who is registered, has paid and stands in a status that opens payment can be seated, by hand too.
 func Seat(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, sitting, seat string) (placed Placed, err error) {
-	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
+	if err := account.Allow(actor, account.Seat); err != nil {
+		return placed, err
+	}
+	err = byHand(ctx, db, actor, campaign, func(h hand) (effect, error) {
 		if placed.Candidate, err = admission.FindCandidate(ctx, h.tx, h.c, reference); err != nil {
-			return false, err
+			return unchanged, err
 		}
 		if placed.Sitting, err = seating.FindSitting(ctx, h.tx, h.c, sitting); err != nil {
-			return false, err
+			return unchanged, err
 		}
 		if err := h.checkCalled(ctx, placed.Candidate, placed.Sitting); err != nil {
-			return false, err
+			return unchanged, err
 		}
 		if err := h.checkUnseated(ctx, placed.Candidate, placed.Sitting); err != nil {
-			return false, err
+			return unchanged, err
 		}
 		claim, err := seating.Take(ctx, h.tx, h.c, seating.Taking{Candidate: placed.Candidate, Sitting: placed.Sitting, Seat: seat})
 		if err != nil {
-			return false, err
+			return unchanged, err
 		}
 		placed.Seat, placed.Changed = claim.SeatLabel, true
-		return true, h.tell(ctx, placed.Candidate, claim, notice.KindConvocation)
+		err = h.publish(ctx, seatEventOf(outbox.CandidateSeated, h.c, placed.Candidate.Reference, claim.Sitting, claim.SeatLabel))
+		if err != nil {
+			return unchanged, err
+		}
+		return reseated, h.tell(ctx, placed.Candidate, claim, notice.KindConvocation)
 	})
 	return placed, err
 }
@@ -78,11 +119,7 @@ func Seat(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, refere
 // checkCalled refuses, in words, whom a run would not call.
 func (h hand) checkCalled(ctx context.Context, candidate admission.Candidate, sitting seating.Sitting) error {
 	x := Explanation{Candidate: candidate}
-	var err error
-	if x.Status, err = admission.StatusOf(ctx, h.tx, h.c, candidate); err != nil {
-		return err
-	}
-	if x.Standing, err = payment.StandingOf(ctx, h.tx, h.c, candidate.ID); err != nil {
+	if err := x.readCalled(ctx, h.tx, h.c); err != nil {
 		return err
 	}
 	facts := problem.Facts{"candidate": candidate.Name(), "status": x.Status.Label, "owed": x.Standing.Owed, "exam": sitting.Exam}
@@ -212,20 +249,31 @@ func change(untold bool) notice.Kind {
 // Release takes a candidate's seat back: a withdrawal, a reversed payment, a mistake. Releasing
 // twice is refused in words and changes nothing.
 func Release(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, exam, reason string) (placed Placed, err error) {
+	if err := account.Allow(actor, account.Seat); err != nil {
+		return placed, err
+	}
 	if strings.TrimSpace(reason) == "" {
 		return placed, problem.Invalid("reason_missing", nil)
 	}
-	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (effect, error) {
 		seat, err := h.find(ctx, reference, exam)
 		if err != nil {
-			return false, err
+			return unchanged, err
 		}
 		placed = Placed{Candidate: seat.candidate, Sitting: seat.sitting, Seat: seat.claim.Label(), Changed: true}
 		untold, err := h.letGo(ctx, reason, seat)
-		if err != nil || untold[seat.claim.ID] {
-			return true, err
+		if err != nil {
+			return unchanged, err
 		}
-		return true, notice.Write(ctx, h.tx, h.c.OrganisationID, h.c.ID, h.c.NoticesWait,
+		err = h.publish(ctx, seatEventOf(outbox.CandidateReleased, h.c, seat.candidate.Reference, &seat.sitting, seat.claim.Label()))
+		if err != nil {
+			return unchanged, err
+		}
+		done, err := h.reseating(ctx, seat)
+		if err != nil || untold[seat.claim.ID] {
+			return done, err
+		}
+		return done, notice.Write(ctx, h.tx, h.c.OrganisationID, h.c.ID, h.c.NoticesWait,
 			noticeOf(seat.candidate, seat.sitting, seat.claim.ID, notice.KindRelease))
 	})
 	return placed, err
@@ -235,65 +283,98 @@ func Release(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, ref
 // is released and the new one taken in one transaction: nobody ever has two or none. Who sits there
 // already stays, and is not told again.
 func Move(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference, exam, sitting, seat string) (placed Placed, err error) {
-	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
+	if err := account.Allow(actor, account.Move); err != nil {
+		return placed, err
+	}
+	err = byHand(ctx, db, actor, campaign, func(h hand) (effect, error) {
 		var to seating.Sitting
 		if sitting != "" {
-			if to, err = seating.FindSitting(ctx, h.tx, h.c, sitting); err != nil {
-				return false, err
+			if to, err = h.sittingOf(ctx, sitting, exam); err != nil {
+				return unchanged, err
 			}
 			exam = to.Exam
 		}
 		from, err := h.find(ctx, reference, exam)
 		if err != nil {
-			return false, err
+			return unchanged, err
 		}
 		if sitting == "" {
 			to = from.sitting
 		}
-		if sitting == "" && seat == "" {
-			return false, problem.Invalid("move_nowhere", nil)
+		if sitting == "" && strings.TrimSpace(seat) == "" {
+			return unchanged, problem.Invalid("move_nowhere", nil)
 		}
 		placed = Placed{Candidate: from.candidate, Sitting: to, Seat: from.claim.Label()}
 		if to.ID == from.sitting.ID {
 			if same, err := seating.IsSeat(ctx, h.tx, h.c.OrganisationID, to, from.claim, seat); err != nil || same {
-				return false, err
+				return unchanged, err
 			}
 		}
 		placed.Changed = true
 		untold, err := h.letGo(ctx, "moved", from)
 		if err != nil {
-			return false, err
+			return unchanged, err
 		}
 		claim, err := seating.Take(ctx, h.tx, h.c, seating.Taking{Candidate: from.candidate, Sitting: to, Seat: seat, ReplacesID: from.claim.ID})
 		if err != nil {
-			return false, err
+			return unchanged, err
 		}
 		placed.Seat = claim.SeatLabel
-		return true, h.tell(ctx, from.candidate, claim, change(untold[from.claim.ID]))
+		if err := h.publish(ctx, movedEventOf(h.c, from, claim.Sitting, claim.SeatLabel)); err != nil {
+			return unchanged, err
+		}
+		if err := h.tell(ctx, from.candidate, claim, change(untold[from.claim.ID])); err != nil {
+			return unchanged, err
+		}
+		return h.reseating(ctx, from)
 	})
 	return placed, err
+}
+
+// sittingOf finds a sitting by its reference and refuses it when it is of another exam than the one
+// that is named as well.
+func (h hand) sittingOf(ctx context.Context, reference, exam string) (seating.Sitting, error) {
+	found, err := seating.FindSitting(ctx, h.tx, h.c, reference)
+	if err != nil || exam == "" {
+		return found, err
+	}
+	named, err := seating.Exams(ctx, h.tx, h.c, exam)
+	if err != nil {
+		return found, err
+	}
+	if named[0].ID != found.ExamID {
+		return found, problem.Invalid("sitting_of_other_exam", problem.Facts{"sitting": found.Reference, "exam": found.Exam})
+	}
+	return found, nil
 }
 
 // Swap lets candidates of one exam exchange their seats: each takes the seat of the next, the last
 // that of the first. All are released, then all taken, in one transaction; when one part breaks a
 // rule, everybody stays as before.
 func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam string, references ...string) (placed []Placed, err error) {
+	if err := account.Allow(actor, account.Move); err != nil {
+		return nil, err
+	}
 	if len(references) < 2 || len(references) > mostSwapped {
 		return nil, problem.Invalid("swap_impossible", problem.Facts{"most": mostSwapped})
 	}
-	err = byHand(ctx, db, actor, campaign, func(h hand) (bool, error) {
+	err = byHand(ctx, db, actor, campaign, func(h hand) (effect, error) {
 		seats, err := h.findDistinct(ctx, exam, references)
 		if err != nil {
-			return false, err
+			return unchanged, err
+		}
+		if err := checkExchange(seats); err != nil {
+			return unchanged, err
 		}
 		untold, err := h.letGo(ctx, "swapped", seats...)
 		if err != nil {
-			return false, err
+			return unchanged, err
 		}
+		var events []outbox.Event
 		for i, who := range seats {
 			seat := seats[(i+1)%len(seats)]
 			if err := h.checkAccessible(ctx, who, seat); err != nil {
-				return false, err
+				return unchanged, err
 			}
 			taking := seating.Taking{Candidate: who.candidate, Sitting: seat.sitting, ReplacesID: who.claim.ID}
 			if seat.claim.SeatNumber != nil {
@@ -302,14 +383,18 @@ func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam s
 			}
 			claim, err := seating.Take(ctx, h.tx, h.c, taking)
 			if err != nil {
-				return false, err
+				return unchanged, err
 			}
 			placed = append(placed, Placed{Candidate: who.candidate, Sitting: seat.sitting, Seat: claim.SeatLabel, Changed: true})
+			events = append(events, movedEventOf(h.c, who, claim.Sitting, claim.SeatLabel))
 			if err := h.tell(ctx, who.candidate, claim, change(untold[who.claim.ID])); err != nil {
-				return false, err
+				return unchanged, err
 			}
 		}
-		return true, nil
+		if err := h.publish(ctx, events...); err != nil {
+			return unchanged, err
+		}
+		return h.reseating(ctx, seats...)
 	})
 	return placed, err
 }
@@ -332,6 +417,22 @@ func (h hand) findDistinct(ctx context.Context, exam string, references []string
 		seats[i] = seat
 	}
 	return seats, nil
+}
+
+// checkExchange refuses what would exchange nothing, as places at the door of one sitting are all the
+// same; and what could not be given on, because seats are given otherwise there since it was given.
+func checkExchange(seats []held) error {
+	for _, seat := range seats {
+		if (seat.claim.SeatNumber == nil) != seat.sitting.SeatsAtDoor {
+			return problem.Refused("swap_numbered_and_door", problem.Facts{"candidate": seat.candidate.Name(), "sitting": seat.sitting.Reference})
+		}
+	}
+	for i, seat := range seats {
+		if seat.sitting.SeatsAtDoor && seat.sitting.ID == seats[(i+1)%len(seats)].sitting.ID {
+			return problem.Refused("swap_same_place", problem.Facts{"sitting": seat.sitting.Reference})
+		}
+	}
+	return nil
 }
 
 // checkAccessible refuses to swap somebody who needs an accessible seat, and has one, out of it.

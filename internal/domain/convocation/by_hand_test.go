@@ -108,6 +108,10 @@ func TestSeat_Refusals(t *testing.T) {
 	both := []string{"BIO", "MATH"}
 	s.file(person{exams: both}, person{exams: both, pays: -1}, person{exams: both, status: "filed"}, person{exams: []string{"BIO"}}, person{exams: both})
 	s.must(s.seat("C0001", "s001", "a-1"))
+	_, err := Seat(t.Context(), s.db, s.actor, s.campaign.Slug, "C0005", "S001", "A-9")
+	if p, _ := problem.Of(err); p == nil || p.Facts["places"] != 3 {
+		t.Errorf("of a plan with a blocked seat among the four: %v, want 3 places", err)
+	}
 	for _, try := range []struct{ reference, sitting, seat, code string }{
 		{"C0005", "S001", "1", "seat_taken"},
 		{"C0005", "S001", "A-1", "seat_taken"},
@@ -283,7 +287,7 @@ func TestSwap_AfterAMoveToARoomWithoutAPlan(t *testing.T) {
 	s.layPlan("Salle 1", 4, nil, nil)
 	s.fileMany(2, person{})
 	s.convoke()
-	_, _, err := MoveSitting(t.Context(), s.db, s.actor, s.campaign.Slug, "S001", SittingMove{Room: "Salle 2"})
+	_, err := MoveSitting(t.Context(), s.db, s.actor, s.campaign.Slug, "S001", SittingMove{Room: "Salle 2"})
 	s.must(err)
 	s.must(s.swap("C0001", "C0002"))
 	if got := s.texts(`select c.reference || ' ' || k.seat_number from claim k join candidate c on (c.organisation_id, c.id) = (k.organisation_id, k.candidate_id)
@@ -411,4 +415,72 @@ func TestCancelSitting_OnlyWhenNobodySitsThere(t *testing.T) {
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0002 room_full"})
 	_, err = CancelSitting(t.Context(), s.db, s.actor, s.campaign.Slug, second, "again")
 	refused(t, err, "sitting_unknown")
+}
+
+// A sitting and an exam that contradict each other are refused: which of the two seats is meant?
+func TestMove_RefusesASittingOfAnotherExam(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "BIO", "MATH")
+	s.sit(hall{exam: "MATH", capacity: places(9)})
+	s.sit(hall{exam: "BIO", room: "Salle 2", hour: 4, capacity: places(9)})
+	s.file(person{exams: []string{"BIO", "MATH"}})
+	s.convoke()
+	before := s.seats()
+	move := func(exam string) error {
+		_, err := Move(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001", exam, "S001", "5")
+		return err
+	}
+	refused(t, move("BIO"), "sitting_of_other_exam")
+	refused(t, move("CHEM"), "exam_unknown")
+	s.equal("refused", s.seats(), before)
+	s.must(move(" math "))
+	s.equal("the same exam, as people type it", s.seats(), []string{"C0001 S001/005", "C0001 S002/001"})
+}
+
+// Places at the door of one sitting are all the same: who would exchange them is told so.
+func TestSwap_RefusesWhatExchangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(9)})
+	s.sit(hall{room: "Salle 2", day: 1, capacity: places(9)})
+	s.owner(`update sitting set seats_at_door = true where reference = 'S001'`)
+	s.fileMany(3, person{})
+	s.must(s.seat("C0001", "S001", ""))
+	s.must(s.seat("C0002", "S001", ""))
+	s.must(s.seat("C0003", "S002", ""))
+	before, told := s.seats(), s.notices()
+	refused(t, s.swap("C0001", "C0002"), "swap_same_place")
+	refused(t, s.swap("C0003", "C0001", "C0002"), "swap_same_place")
+	s.equal("nobody moves", s.seats(), before)
+	s.equal("nobody is told", s.notices(), told)
+	s.must(s.swap("C0001", "C0003"))
+	s.equal("with another sitting they do", s.seats(), []string{"C0001 S002/001", "C0002 S001/door", "C0003 S001/door"})
+}
+
+// At one sitting some have numbered seats and some have none, because how seats are given there was
+// changed in between: an exchange could not give each what the other had, and says so.
+func TestSwap_RefusesANumberedSeatAgainstOneAtTheDoor(t *testing.T) {
+	t.Parallel()
+	for name, atDoorNow := range map[string]bool{"seats are numbered now": false, "seats are given at the door now": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSchool(t, "MATH")
+			s.sit(hall{capacity: places(9)})
+			s.fileMany(2, person{})
+			if atDoorNow {
+				s.must(s.seat("C0001", "S001", "1"))
+				s.owner(`update sitting set seats_at_door = true`)
+				s.must(s.seat("C0002", "S001", ""))
+			} else {
+				s.owner(`update sitting set seats_at_door = true`)
+				s.must(s.seat("C0002", "S001", ""))
+				s.owner(`update sitting set seats_at_door = false`)
+				s.must(s.seat("C0001", "S001", "1"))
+			}
+			before := s.seats()
+			refused(t, s.swap("C0001", "C0002"), "swap_numbered_and_door")
+			refused(t, s.swap("C0002", "C0001"), "swap_numbered_and_door")
+			s.equal("both stay", s.seats(), before)
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,7 +31,7 @@ func (e *execution) chunk(ctx context.Context, p *pass, limit int) (done bool, e
 			e.report()
 			return done, nil
 		}
-		before.openings = nil // what it believed of full sittings may come from what was rolled back
+		before.unsure = true
 		if pg.MayRepeat(err) && attempt < chunkRetries {
 			continue
 		}
@@ -69,31 +70,36 @@ func (f *fault) Error() string { return f.cause.Error() }
 
 func (f *fault) Unwrap() error { return f.cause }
 
-// setAside refuses the candidate at whom a chunk of one failed. When the campaign was revised
-// meanwhile it looks again first, as the chunk did before it failed: else the next chunk would take
-// this refusal back and fail at the same candidate for ever.
+// setAside refuses the candidate at whom a chunk of one failed. What changed meanwhile is looked at
+// here as well, as the chunk did before it failed: else the next one would go back for it, fail at
+// the same candidate, and so on for ever.
 func (e *execution) setAside(ctx context.Context, p *pass, at *fault) error {
-	incident := fmt.Sprintf("%d-%d", e.runID, at.applicant.CandidateID)
-	slog.ErrorContext(ctx, "a candidate could not be seated", "run", e.runID, "incident", incident, "error", at.cause)
+	incident := fmt.Sprintf("%d-%d", e.holder.RunID, at.applicant.CandidateID)
+	slog.ErrorContext(ctx, "a candidate could not be seated", "run", e.holder.RunID, "incident", incident, "error", at.cause)
 	next, gained := *p, e.counters
 	err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
 		revision, err := e.options.lock(ctx, tx, e.campaign)
 		if err != nil {
 			return err
 		}
-		if err := e.lookAgain(ctx, tx, &next, &gained, revision); err != nil {
+		if err := e.lookAgain(ctx, tx, &next, revision); err != nil {
 			return err
 		}
-		if next.after == p.after { // it did not begin anew: go on behind them
-			next.after = mark{at.applicant.FiledAt, at.applicant.CandidateID}
+		// Unless it goes back, or failed on its way on from there, it goes on behind them.
+		ahead := next.back && next.reached.before(at.applicant.mark())
+		if next.after == p.after && !ahead {
+			next.after = at.applicant.mark()
 		}
 		next.again, next.fresh = true, false
-		gained.Refused++
-		if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID,
-			refusalOf(at.applicant, p.exam, "fault", problem.Facts{"incident": incident})); err != nil {
+		refused, err := e.refusedBefore(ctx, tx, p.exam, []applicant{at.applicant})
+		if err != nil {
 			return err
 		}
-		return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, gained)
+		err = e.refuse(ctx, tx, &next, &gained, refused, refusalOf(at.applicant, p.exam, "fault", problem.Facts{"incident": incident}))
+		if err != nil {
+			return err
+		}
+		return e.holder.Keep(ctx, tx, gained)
 	})
 	if err == nil {
 		*p, e.counters = next, gained
@@ -105,7 +111,7 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 	c := e.campaign
 	gained = e.counters
 	err = e.db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		if err := walkIndexes(ctx, tx); err != nil {
+		if err := pg.WalkIndexes(ctx, tx); err != nil {
 			return err
 		}
 		revision, err := e.options.lock(ctx, tx, c)
@@ -113,31 +119,23 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 			return err
 		}
 		e.options.at("locked")
-		if err := e.lookAgain(ctx, tx, &p, &gained, revision); err != nil {
+		if err := e.lookAgain(ctx, tx, &p, revision); err != nil {
 			return err
 		}
-		applicants, err := readEligible(ctx, tx, c, p.exam.ID, e.scope.centreID, p.after, limit)
-		if err != nil {
-			return err
-		}
-		if done = len(applicants) == 0; done {
-			return nil
-		}
-		last := applicants[len(applicants)-1]
-		p.after = mark{last.FiledAt, last.CandidateID}
-		if p.again {
-			if applicants, err = e.undecided(ctx, tx, p.exam, applicants); err != nil || len(applicants) == 0 {
+		if p.back {
+			if err := e.servePassed(ctx, tx, &p, &gained, limit); err != nil {
 				return err
 			}
 		}
-		p.fresh = false
-		if err := e.seat(ctx, tx, &p, &gained, applicants); err != nil {
-			if len(applicants) == 1 {
-				return &fault{applicants[0], err}
+		if !p.back {
+			if done, err = e.serveNext(ctx, tx, &p, &gained, limit); err != nil {
+				return err
 			}
-			return err
 		}
-		if err := run.Keep(ctx, tx, c.OrganisationID, e.runID, gained); err != nil {
+		if done && gained == e.counters {
+			return nil
+		}
+		if err := e.holder.Keep(ctx, tx, gained); err != nil {
 			return err
 		}
 		e.options.at("kept")
@@ -149,32 +147,111 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 	return p, gained, done, err
 }
 
-// lookAgain begins anew from the first filer when the campaign was revised since the last chunk: it
-// takes back whom it refused. A settled pass only learns the openings anew.
-func (e *execution) lookAgain(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, revision admission.Revision) error {
-	if p.openings != nil && p.revision == revision {
-		return nil
+// serveNext seats the next candidates of the filing order.
+func (e *execution) serveNext(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, limit int) (done bool, err error) {
+	read := readEligible
+	if p.again { // an earlier look seated nearly everybody
+		read = readLeft
 	}
-	openings, err := seating.Open(ctx, tx, e.campaign, p.exam.ID, e.scope.sitting)
+	applicants, err := read(ctx, tx, e.campaign, p.exam.ID, e.scope.centres(), p.after, limit)
+	if err != nil || len(applicants) == 0 {
+		return err == nil, err
+	}
+	if p.after = applicants[len(applicants)-1].mark(); p.reached.before(p.after) {
+		p.reached = p.after
+	}
+	if p.again {
+		if applicants, err = e.undecided(ctx, tx, p.exam, applicants); err != nil || len(applicants) == 0 {
+			return false, err
+		}
+	}
+	p.fresh = false
+	return false, e.seat(ctx, tx, p, gained, applicants, nil)
+}
+
+// servePassed gives the next of those whom the run passed another turn, until nothing is free for
+// them any more.
+func (e *execution) servePassed(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, limit int) error {
+	applicants, err := readLeft(ctx, tx, e.campaign, p.exam.ID, p.where, p.after, limit)
 	if err != nil {
 		return err
 	}
-	if p.known && p.revision != revision && !p.settled {
-		taken, err := run.Withdraw(ctx, tx, e.campaign.OrganisationID, e.runID, p.exam.ID, run.ListRefused)
-		if err != nil {
-			return err
-		}
-		gained.Refused -= taken
-		p.begin()
-		p.again = false
-		p.revised++
+	applicants = slices.DeleteFunc(applicants, func(a applicant) bool { return p.reached.before(a.mark()) })
+	if len(applicants) == 0 {
+		p.goOn()
+		return nil
 	}
-	p.openings, p.revision, p.known = openings, revision, true
+	p.after = applicants[len(applicants)-1].mark()
+	refused, err := e.refusedBefore(ctx, tx, p.exam, applicants)
+	if err != nil {
+		return err
+	}
+	if err := e.seat(ctx, tx, p, gained, applicants, refused); err != nil {
+		return err
+	}
+	if p.openings.Full(p.where) {
+		p.goOn()
+	}
 	return nil
 }
 
-// seat gives the applicants their seats and writes what follows from it.
-func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, applicants []applicant) error {
+// lookAgain learns the openings anew when something changed since the last chunk, or one of their
+// sittings has begun. If that may serve anybody whom the run passed, it goes back to them. An act that
+// only gave, took back or exchanged seats serves those who would sit where a place came free, and whom it
+// passed seated and left without a seat; any other change those whom a centre with places could take. Why
+// the others have no place is judged at the end.
+func (e *execution) lookAgain(ctx context.Context, tx pgx.Tx, p *pass, revision admission.Revision) error {
+	reseated, err := admission.Reseated(ctx, tx, e.campaign)
+	if err != nil {
+		return err
+	}
+	now, err := pg.Now(ctx, tx)
+	if err != nil {
+		return err
+	}
+	before := p.openings
+	revised, reseating := p.known && p.revision != revision, p.known && p.reseated != reseated
+	if before != nil && !p.unsure && !revised && !reseating && !before.Begun(now) {
+		return nil
+	}
+	if p.openings, err = seating.Open(ctx, tx, e.campaign, p.exam.ID, e.scope.sitting); err != nil {
+		return err
+	}
+	p.revision, p.reseated, p.known, p.unsure = revision, reseated, true, false
+	p.stale = p.stale || revised || reseating
+	if p.settled || before == nil {
+		return nil
+	}
+	freed, err := p.openings.Learn(ctx, tx, e.campaign.OrganisationID, before)
+	if err != nil || p.openings.Full(nil) {
+		return err
+	}
+	anywhere := revised
+	if !revised && reseating {
+		if anywhere, err = e.someoneUnnamed(ctx, tx, p, &p.reached); err != nil {
+			return err
+		}
+	}
+	switch {
+	case anywhere:
+		p.goBack(p.openings.Centres())
+	case len(freed) > 0:
+		p.goBack(freed)
+	}
+	return nil
+}
+
+// seat gives the applicants their seats and writes what follows from it. refused are the reasons of
+// those among them whom the run refused before.
+func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, applicants []applicant, refused map[string]string) error {
+	err := e.seatThem(ctx, tx, p, gained, applicants, refused)
+	if err != nil && len(applicants) == 1 {
+		return &fault{applicants[0], err}
+	}
+	return err
+}
+
+func (e *execution) seatThem(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, applicants []applicant, refused map[string]string) error {
 	c := e.campaign
 	of := make(map[int64]applicant, len(applicants))
 	wanted := make([]seating.Applicant, len(applicants))
@@ -182,33 +259,62 @@ func (e *execution) seat(ctx context.Context, tx pgx.Tx, p *pass, gained *counte
 		of[a.CandidateID] = a
 		wanted[i] = seating.Applicant{CandidateID: a.CandidateID, CentreID: a.CentreID, NeedsAccessible: a.NeedsAccessible}
 	}
-	outcome, err := seating.Assign(ctx, tx, c, e.runID, p.exam.ID, p.openings, wanted)
+	outcome, err := seating.Assign(ctx, tx, c, e.holder.RunID, p.exam.ID, p.openings, wanted)
 	if err != nil {
 		return err
 	}
 	e.options.at("claimed")
-	if err := recordSeated(ctx, tx, c, e.actor, e.runID, outcome.Claims, of); err != nil {
+	if err := recordSeated(ctx, tx, c, e.actor, e.holder.RunID, outcome.Claims, of); err != nil {
 		return err
 	}
 	e.options.at("recorded")
+	if err := publishSeated(ctx, tx, c, outcome.Claims, of); err != nil {
+		return err
+	}
+	e.options.at("published")
 	if err := writeNotices(ctx, tx, c, outcome.Claims, of); err != nil {
 		return err
 	}
 	e.options.at("noticed")
 	refusals := make([]run.Refusal, 0, len(outcome.Misses))
 	for _, miss := range outcome.Misses {
-		refusals = append(refusals, refusalOf(of[miss.CandidateID], p.exam, string(miss.Reason), missFacts(p.exam, miss)))
+		a := of[miss.CandidateID]
+		refusals = append(refusals, refusalOf(a, p.exam, string(miss.Reason), missFacts(p.exam, miss)))
 	}
-	if err := run.Refuse(ctx, tx, c.OrganisationID, e.runID, refusals...); err != nil {
+	if err := e.refuse(ctx, tx, p, gained, refused, refusals...); err != nil {
 		return err
 	}
 	e.options.at("refused")
 	if len(outcome.Claims) > 0 {
-		p.revised = 0
+		p.revised, p.fresh = 0, false
 	}
 	gained.Seated += len(outcome.Claims)
-	gained.Refused += len(outcome.Misses)
-	return nil
+	return e.takeBack(ctx, tx, p.exam, gained, refused, outcome.Claims)
+}
+
+// refuse names those who were given no seat, unless they stand there already for the same reason.
+func (e *execution) refuse(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, refused map[string]string, refusals ...run.Refusal) error {
+	fresh := slices.DeleteFunc(refusals, func(r run.Refusal) bool { return refused[r.Item] == r.Reason })
+	for _, r := range fresh {
+		if refused[r.Item] == "" {
+			gained.Refused++
+			p.fresh = false
+		}
+	}
+	return run.Refuse(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, fresh...)
+}
+
+// takeBack withdraws the refusals of those who were seated after all.
+func (e *execution) takeBack(ctx context.Context, tx pgx.Tx, exam seating.Exam, gained *counters, refused map[string]string, claims []seating.Claim) error {
+	var items []string
+	for _, claim := range claims {
+		if key := item(claim.CandidateID, exam.ID); refused[key] != "" {
+			items = append(items, key)
+		}
+	}
+	taken, err := run.Withdraw(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, run.ListRefused, items)
+	gained.Refused -= taken
+	return err
 }
 
 func missFacts(exam seating.Exam, miss seating.Miss) problem.Facts {
@@ -228,9 +334,14 @@ func refusalOf(a applicant, exam seating.Exam, reason string, facts problem.Fact
 
 // inTurn runs fn in a transaction of its own, and again when it collided with another.
 func (e *execution) inTurn(ctx context.Context, fn func(pgx.Tx) error) error {
+	return e.repeat(ctx, e.db.Tx, fn)
+}
+
+// repeat runs fn in a transaction of the kind that begin opens, and again when it collided with another.
+func (e *execution) repeat(ctx context.Context, begin func(context.Context, []int64, func(pgx.Tx) error) error, fn func(pgx.Tx) error) error {
 	for attempt := 0; ; attempt++ {
 		before := e.counters
-		err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, fn)
+		err := begin(ctx, []int64{e.campaign.OrganisationID}, fn)
 		if err == nil || !pg.MayRepeat(err) || attempt == chunkRetries {
 			return err
 		}

@@ -9,9 +9,11 @@
 package convocation
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,6 +33,10 @@ const (
 	ChunkSize    = 5_000 // candidates a transaction: well under a second under the campaign's lock
 	chunkRetries = 5     // how often a chunk that collided with another transaction is repeated
 	mostLooks    = 50    // how often a run looks again from the first filer because something changed
+	listSize     = 5_000 // rows of a list that are in memory at once
+
+	// How long a run that failed may take to say so: its database may be what failed.
+	endingTimeout = 10 * time.Second
 )
 
 // Target is what is to be convoked.
@@ -51,10 +57,13 @@ type Options struct {
 	Total    int // how many a forecast found eligible; 0: it was not asked
 	Progress func(Progress)
 	// What the tests of this package set: step is called at each named step, so that a test can end
-	// the process or let others act there; chunk is the size of one; lock takes the campaign's row.
-	step  func(name string)
-	chunk int
-	lock  func(context.Context, pgx.Tx, admission.Campaign) (admission.Revision, error)
+	// the process or let others act there; chunk is the size of one, part that of a list; ending bounds
+	// how long a failed run may take to say so; lock takes the campaign's row.
+	step   func(name string)
+	chunk  int
+	part   int
+	ending time.Duration
+	lock   func(context.Context, pgx.Tx, admission.Campaign) (admission.Revision, error)
 }
 
 func (o Options) at(step string) {
@@ -65,9 +74,7 @@ func (o Options) at(step string) {
 
 // withDefaults fills in what a run outside of a test never chooses.
 func (o Options) withDefaults() Options {
-	if o.chunk == 0 {
-		o.chunk = ChunkSize
-	}
+	o.chunk, o.part, o.ending = cmp.Or(o.chunk, ChunkSize), cmp.Or(o.part, listSize), cmp.Or(o.ending, endingTimeout)
 	if o.lock == nil {
 		o.lock = admission.Lock
 	}
@@ -80,7 +87,7 @@ type counters struct {
 	Seated        int `json:"seated"`
 	AlreadySeated int `json:"already_seated"`
 	Refused       int `json:"refused"`
-	ToldNow       int `json:"told_now"` // had no address when they were seated, and have one now
+	ToldNow       int `json:"told_now"` // seated before, with an address now to which nothing was sent yet
 }
 
 // execution is one run under way.
@@ -89,7 +96,7 @@ type execution struct {
 	actor    timeline.Actor
 	campaign admission.Campaign
 	scope    scope
-	runID    int64
+	holder   run.Holder
 	counters counters
 	options  Options
 }
@@ -98,69 +105,74 @@ type execution struct {
 // may be run at any time, any number of times and by several at once: nobody is seated or told
 // twice. Whoever cannot be seated is refused by name; that is no error.
 func Convoke(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target, options Options) (runID int64, err error) {
-	campaign, err := admission.FindCampaign(ctx, db, actor, target.Campaign)
+	asked, err := Request(ctx, db, actor, target, nil)
 	if err != nil {
 		return 0, err
 	}
-	within, err := scopeOf(ctx, db, campaign, target)
-	if err != nil {
-		return 0, err
-	}
-	runID, err = run.Start(ctx, db, actor, campaign.OrganisationID, Task, campaign.ID, target)
-	if err != nil {
-		return 0, err
-	}
-	e := &execution{
-		db: db, actor: actor, campaign: campaign, scope: within, runID: runID, options: options.withDefaults(),
-		counters: counters{Total: options.Total},
-	}
-	e.options.at("started")
-	if err := e.work(ctx); err != nil {
-		// The run is marked even when its context was cancelled: what it did stands, and it says so.
-		if failed := run.Fail(context.WithoutCancel(ctx), db, campaign.OrganisationID, runID, e.counters, err); failed != nil {
-			return runID, errors.Join(err, failed)
-		}
-		return runID, err
-	}
-	return runID, nil
+	return asked.RunID, Execute(ctx, db, actor, asked.OrganisationID, asked.RunID, options)
 }
 
 func (e *execution) work(ctx context.Context) error {
-	for _, exam := range e.scope.exams {
-		if err := e.convokeExam(ctx, exam); err != nil {
-			return fmt.Errorf("convoke exam %s: %w", exam.Code, err)
+	passes := make([]*pass, len(e.scope.exams))
+	for i, exam := range e.scope.exams {
+		passes[i] = &pass{exam: exam, fresh: true}
+		if err := e.convokeExam(ctx, passes[i]); err != nil {
+			return err
 		}
 	}
-	return e.finish(ctx)
+	return e.finish(ctx, passes)
 }
 
-// pass is one look through the filing order of an exam.
+// pass is the way of a run through the filing order of an exam, look after look.
 type pass struct {
 	exam     seating.Exam
 	openings *seating.Openings
 	revision admission.Revision
-	known    bool // the revision is
+	reseated int64
+	known    bool // revision and reseated are
 	after    mark
 	again    bool // an earlier look may have refused those whom this one meets
 	fresh    bool // this look met nobody who was not decided
-	revised  int  // how often it began anew because of a revision, since somebody was seated
-	settled  bool // it does not begin anew any more
+	revised  int  // how often it went back because something changed, since somebody was seated
+	settled  bool // it does not go back any more
+	stale    bool // something changed since the run began: some may wait whom no look met
+	unsure   bool // what it believes of full sittings may come from what was rolled back
+
+	reached mark // the furthest that any look came
+
+	back   bool    // those whom it passed get another turn, up to the furthest
+	where  []int64 // the centres at which they could be given a place
+	resume mark    // where the look goes on afterwards
 }
 
 // begin starts another look from the first filer.
-func (p *pass) begin() { p.after, p.again, p.fresh = mark{}, true, true }
+func (p *pass) begin() { p.after, p.again, p.fresh, p.back = mark{}, true, true, false }
+
+// goBack gives another turn to those whom the run passed and who could sit at one of the centres, from the
+// first filer on: not only those whom it refused. Somebody earlier may have had a seat when the run passed,
+// or was not called, and is waiting by now.
+func (p *pass) goBack(centres []int64) {
+	if !p.back {
+		p.back, p.resume, p.where = true, p.after, nil
+	}
+	p.where = slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.where, centres))))
+	p.after = mark{}
+	p.revised++
+}
+
+// goOn ends the turn of those whom it passed.
+func (p *pass) goOn() { p.after, p.back = p.resume, false }
 
 // convokeExam takes chunk after chunk until a look from the first filer meets nobody who is
-// neither seated nor refused by this run. When seats came free or somebody may sit elsewhere
-// (the campaign was revised), those whom the run refused are looked at again: nobody may be
-// refused for lack of seats while a later filer gets one. A campaign that never comes to rest gets
-// one last look that does not begin anew, so that a run always ends.
-func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
-	p := &pass{exam: exam, fresh: true}
+// neither seated nor refused by this run. When something changed that may serve those whom the run
+// passed (a seat came free, somebody may sit elsewhere), they are given another turn first: nobody
+// may be refused for lack of seats while a later filer gets one. A campaign that never comes to rest
+// gets one last look that does not go back, so that a run always ends.
+func (e *execution) convokeExam(ctx context.Context, p *pass) error {
 	for looks := 1; ; {
 		done, err := e.chunk(ctx, p, e.options.chunk)
 		if err != nil {
-			return err
+			return fmt.Errorf("convoke exam %s: %w", p.exam.Code, err)
 		}
 		last := p.settled
 		if !last && (looks == mostLooks || p.revised == mostLooks) {
@@ -172,12 +184,12 @@ func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
 		case !done:
 			continue
 		case p.fresh:
-			return e.rank(ctx, exam)
+			return e.rank(ctx, p)
 		case last:
 			if err := e.refuseRest(ctx, p); err != nil {
 				return err
 			}
-			return e.rank(ctx, exam)
+			return e.rank(ctx, p)
 		}
 		looks++
 		p.begin()
@@ -188,6 +200,7 @@ func (e *execution) convokeExam(ctx context.Context, exam seating.Exam) error {
 const (
 	KindSeated           timeline.Kind = "seated"
 	KindReleased         timeline.Kind = "released"
+	KindSittingAdded     timeline.Kind = "sitting_added"
 	KindSittingMoved     timeline.Kind = "sitting_moved"
 	KindSittingCancelled timeline.Kind = "sitting_cancelled"
 )
@@ -198,34 +211,37 @@ func (e *execution) report() {
 	}
 }
 
+// reasonChanging is that of whom the run did not meet at a quiet moment.
+const reasonChanging seating.Reason = "changing"
+
 // refuseRest names those whom the last look of a campaign that never came to rest did not meet.
 func (e *execution) refuseRest(ctx context.Context, p *pass) error {
 	for after := (mark{}); ; {
 		met := 0
 		err := e.inTurn(ctx, func(tx pgx.Tx) error {
-			if err := walkIndexes(ctx, tx); err != nil {
+			if err := pg.WalkIndexes(ctx, tx); err != nil {
 				return err
 			}
 			if _, err := e.options.lock(ctx, tx, e.campaign); err != nil {
 				return err
 			}
-			rest, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.scope.centreID, after, e.options.chunk)
+			rest, err := readEligible(ctx, tx, e.campaign, p.exam.ID, e.scope.centres(), after, e.options.chunk)
 			if met = len(rest); err != nil || met == 0 {
 				return err
 			}
-			after = mark{rest[met-1].FiledAt, rest[met-1].CandidateID}
+			after = rest[met-1].mark()
 			if rest, err = e.undecided(ctx, tx, p.exam, rest); err != nil {
 				return err
 			}
 			refusals := make([]run.Refusal, len(rest))
 			for i, a := range rest {
-				refusals[i] = refusalOf(a, p.exam, "changing", problem.Facts{"exam": p.exam.Code})
+				refusals[i] = refusalOf(a, p.exam, string(reasonChanging), problem.Facts{"exam": p.exam.Code})
 			}
 			e.counters.Refused += len(rest)
-			if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, refusals...); err != nil {
+			if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, refusals...); err != nil {
 				return err
 			}
-			return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, e.counters)
+			return e.holder.Keep(ctx, tx, e.counters)
 		})
 		if err != nil || met == 0 {
 			return err

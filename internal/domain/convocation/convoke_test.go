@@ -2,10 +2,13 @@ package convocation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
@@ -151,6 +154,46 @@ func TestConvoke_LabelsArePaddedByThePlaces(t *testing.T) {
 }
 
 // layPlan gives a room the seats A-1 … A-n; some are blocked, some accessible.
+// What a plan limits is said by the plan, and nobody is asked for a number that the seats give.
+func TestConvoke_PlacesOfAPlannedRoomAreSaidByItsPlan(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	want := map[string]string{
+		s.sit(hall{room: "Planned"}):                            "3/3 plan",
+		s.sit(hall{room: "Just the bound"}):                     "200/200 plan",
+		s.sit(hall{room: "Beyond the bound"}):                   "199/199 bound",
+		s.sit(hall{room: "Said", capacity: places(2)}):          "2/2 sitting",
+		s.sit(hall{room: "Said too much", capacity: places(9)}): "4/4 plan",
+		s.sit(hall{room: "Said right", capacity: places(4)}):    "4/4 sitting",
+		s.sit(hall{room: "Nothing"}):                            "200/200 bound",
+	}
+	s.layPlan("Planned", 4, []int{2}, nil)
+	s.layPlan("Just the bound", venue.Bound, nil, nil)
+	s.layPlan("Beyond the bound", venue.Bound+5, []int{1}, nil)
+	for _, room := range []string{"Said", "Said too much", "Said right"} {
+		s.layPlan(room, 4, nil, nil)
+	}
+	s.fileMany(3+200+199+2+4+4+200, person{})
+	report := s.convoke()
+	got := map[string]string{}
+	for _, fill := range report.Sittings {
+		got[fill.Sitting] = fmt.Sprint(fill.Seated, "/", fill.Capacity, " ", fill.PlacesFrom)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if named := report.OnBound(); len(named) != 2 {
+		t.Errorf("on the bound: %+v, want the two that are", named)
+	}
+	timetable, err := Timetable(t.Context(), s.db, s.actor, s.campaign.Slug)
+	s.must(err)
+	for _, one := range timetable {
+		if said := fmt.Sprint(one.Seated, "/", one.Usable, " ", one.PlacesFrom); said != want[one.Reference] {
+			t.Errorf("the timetable says %s of %s, want %s", said, one.Reference, want[one.Reference])
+		}
+	}
+}
+
 func (s *school) layPlan(room string, n int, blocked, accessible []int) {
 	s.t.Helper()
 	s.layPlanAt("Badalabougou", room, n, blocked, accessible)
@@ -377,6 +420,42 @@ func TestConvoke_TwoExamsAtTheSameHour(t *testing.T) {
 		t.Errorf("it clashes with %v, want BIO S001", with)
 	}
 	s.noOverlap()
+}
+
+// Exams are seated in the order of their first sittings to come, not in that of their codes: who sits at the early exam, which
+// is held once, is then given the sitting of the other that does not overlap it.
+func TestConvoke_ExamsInTheOrderOfTheirFirstSittings(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "ART", "BIO", "MATH", "ZOO")
+	s.sit(hall{exam: "ART", room: "A", day: -40, capacity: places(3)}) // over
+	cancelled := s.sit(hall{exam: "ART", room: "C", day: -1, capacity: places(3)})
+	_, err := CancelSitting(t.Context(), s.db, s.actor, s.campaign.Slug, cancelled, "never announced")
+	s.must(err)
+	s.sit(hall{exam: "ART", room: "A", hour: 1, hours: 2, capacity: places(3)})
+	s.sit(hall{exam: "ART", room: "A", hour: 6, hours: 2, capacity: places(3)})
+	s.sit(hall{exam: "MATH", room: "B", hours: 2, capacity: places(2)})
+	both := []string{"ART", "MATH"}
+	s.file(person{exams: both}, person{exams: both}, person{exams: both}, person{exams: []string{"BIO", "ZOO"}})
+
+	var order []string
+	s.tx(func(tx pgx.Tx) error {
+		exams, err := seating.ExamsInTurn(t.Context(), tx, s.campaign, "")
+		for _, exam := range exams {
+			order = append(order, exam.Code)
+		}
+		return err
+	})
+	if want := []string{"MATH", "ART", "BIO", "ZOO"}; !slices.Equal(order, want) {
+		t.Errorf("the exams come as %v, want %v", order, want)
+	}
+	x, err := Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0002")
+	s.must(err)
+	if exam := x.Exams[0]; exam.Sentence.Code != "explain_next_run" || exam.Sentence.Facts["sitting"] != "S004" {
+		t.Errorf("explained as %+v", exam)
+	}
+	report := s.convoke()
+	s.equal("seats", s.seats(), []string{"C0001 S004/001", "C0001 S005/001", "C0002 S004/002", "C0002 S005/002", "C0003 S003/001"})
+	s.equal("refused", s.list(report, run.ListRefused), []string{"C0003 clash", "C0004 no_sitting", "C0004 no_sitting"})
 }
 
 // A run for one sitting is no concern of those who chose another centre.

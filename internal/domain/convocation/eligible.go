@@ -19,9 +19,17 @@ import (
 // scope is what a target comes to: its exams, and the one sitting if it names one. Only those whom
 // that sitting could take are in its scope; the others are no concern of the run.
 type scope struct {
-	exams    []seating.Exam
-	sitting  string // reference; empty: all to come
-	centreID int64  // of that sitting; 0: all centres
+	exams    []seating.Exam // in the order in which they are seated
+	sitting  string         // reference; empty: all to come
+	centreID int64          // of that sitting; 0: all centres
+}
+
+// centres are those whose people the target concerns; nil: all.
+func (s scope) centres() []int64 {
+	if s.centreID == 0 {
+		return nil
+	}
+	return []int64{s.centreID}
 }
 
 func (s scope) examIDs() []int64 {
@@ -34,40 +42,31 @@ func (s scope) examIDs() []int64 {
 
 func scopeOf(ctx context.Context, db *pg.DB, c admission.Campaign, target Target) (found scope, err error) {
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		if found.exams, err = seating.Exams(ctx, tx, c, target.Exam); err != nil || target.Sitting == "" {
-			return err
-		}
-		sitting, err := seating.FindSitting(ctx, tx, c, target.Sitting)
-		if err != nil {
-			return err
-		}
-		if err := seating.CheckToCome(ctx, tx, sitting); err != nil {
-			return err
-		}
-		found.sitting, found.centreID = sitting.Reference, sitting.CentreID
-		for _, exam := range found.exams {
-			if exam.ID == sitting.ExamID {
-				found.exams = []seating.Exam{exam}
-				return nil
-			}
-		}
-		return problem.Invalid("sitting_of_other_exam", problem.Facts{"sitting": sitting.Reference, "exam": sitting.Exam})
+		found, err = scopeIn(ctx, tx, c, target)
+		return err
 	})
 	return found, err
 }
 
-// walkIndexes lets the statements of this transaction walk the filing order by its index and look
-// the rest up row by row, whatever the statistics say: right after an import there are none, and
-// the planner then believes that a campaign of 200,000 has five candidates, which it reads and
-// sorts whole for every chunk.
-func walkIndexes(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `
-set local enable_sort = off; set local enable_incremental_sort = off; set local enable_seqscan = off;
-set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`)
-	if err != nil {
-		return fmt.Errorf("prepare the chunk: %w", err)
+func scopeIn(ctx context.Context, tx pgx.Tx, c admission.Campaign, target Target) (found scope, err error) {
+	if found.exams, err = seating.ExamsInTurn(ctx, tx, c, target.Exam); err != nil || target.Sitting == "" {
+		return found, err
 	}
-	return nil
+	sitting, err := seating.FindSitting(ctx, tx, c, target.Sitting)
+	if err != nil {
+		return found, err
+	}
+	if err := seating.CheckToCome(ctx, tx, sitting); err != nil {
+		return found, err
+	}
+	found.sitting, found.centreID = sitting.Reference, sitting.CentreID
+	for _, exam := range found.exams {
+		if exam.ID == sitting.ExamID {
+			found.exams = []seating.Exam{exam}
+			return found, nil
+		}
+	}
+	return found, problem.Invalid("sitting_of_other_exam", problem.Facts{"sitting": sitting.Reference, "exam": sitting.Exam})
 }
 
 // applicant is one eligible candidate as a chunk reads them.
@@ -83,6 +82,8 @@ type applicant struct {
 	HasPhone        bool
 }
 
+func (a applicant) mark() mark { return mark{a.FiledAt, a.CandidateID} }
+
 func (a applicant) name() string {
 	return admission.Candidate{FamilyName: a.FamilyName, GivenName: a.GivenName}.Name()
 }
@@ -93,16 +94,33 @@ type mark struct {
 	id      int64
 }
 
+// before tells whether this mark comes earlier in the filing order.
+func (m mark) before(other mark) bool {
+	return m.filedAt.Before(other.filedAt) || m.filedAt.Equal(other.filedAt) && m.id < other.id
+}
+
 // readEligible reads, in filing order, the next candidates who are to be called: after the mark,
-// and, with a centre, those whom it could take.
-func readEligible(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID, centreID int64, after mark, limit int) ([]applicant, error) {
+// and, unless centres is nil, those whom one of the centres could take.
+func readEligible(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64, centres []int64, after mark, limit int) ([]applicant, error) {
+	return readApplicants(ctx, tx, c, examID, centres, after, limit, false)
+}
+
+// readLeft reads the same where nearly everybody has a seat by now: it looks for that first, and spares
+// itself what else would be looked up.
+func readLeft(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64, centres []int64, after mark, limit int) ([]applicant, error) {
+	return readApplicants(ctx, tx, c, examID, centres, after, limit, true)
+}
+
+func readApplicants(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64, centres []int64, after mark, limit int, left bool) ([]applicant, error) {
 	rows, err := tx.Query(ctx, `
 select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coalesce(t.centre_id, 0) as centre_id,
        t.needs_accessible, t.has_email, t.has_phone
   from standing($1, $2) t
- where t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5) and ($6 = 0 or t.centre_id is null or t.centre_id = $6)
-   and t.opens_payment and t.paid and t.claim_id is null
- order by t.filed_at, t.candidate_id limit $7`, pg.PlanAnew, c.OrganisationID, c.ID, examID, after.filedAt, after.id, centreID, limit)
+ where t.exam_id = $3 and (t.filed_at, t.candidate_id) > ($4, $5) and ($6::bigint[] is null or t.centre_id is null or t.centre_id = any($6))
+   and t.eligible
+   and (not $8 or (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = t.candidate_id and k.exam_id = $3
+                      and k.released_at is null limit 1) is null)
+ order by t.filed_at, t.candidate_id limit $7`, pg.PlanAnew, c.OrganisationID, c.ID, examID, after.filedAt, after.id, centres, limit, left)
 	if err != nil {
 		return nil, fmt.Errorf("read who is eligible: %w", err)
 	}
@@ -118,18 +136,23 @@ select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coa
 	return applicants, nil
 }
 
-// undecided leaves out those whom the run has refused already: a look from the first filer meets
-// them again.
-func (e *execution) undecided(ctx context.Context, tx pgx.Tx, exam seating.Exam, applicants []applicant) ([]applicant, error) {
+// refusedBefore gives the reasons of those whom the run has refused already.
+func (e *execution) refusedBefore(ctx context.Context, tx pgx.Tx, exam seating.Exam, applicants []applicant) (map[string]string, error) {
 	items := make([]string, len(applicants))
 	for i, a := range applicants {
 		items[i] = item(a.CandidateID, exam.ID)
 	}
-	refused, err := run.Standing(ctx, tx, e.campaign.OrganisationID, e.runID, run.ListRefused, items)
+	return run.Standing(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, run.ListRefused, items)
+}
+
+// undecided leaves out those whom the run has refused already: a look from the first filer meets
+// them again.
+func (e *execution) undecided(ctx context.Context, tx pgx.Tx, exam seating.Exam, applicants []applicant) ([]applicant, error) {
+	refused, err := e.refusedBefore(ctx, tx, exam, applicants)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(applicants, func(a applicant) bool { return refused[item(a.CandidateID, exam.ID)] }), nil
+	return slices.DeleteFunc(applicants, func(a applicant) bool { return refused[item(a.CandidateID, exam.ID)] != "" }), nil
 }
 
 func item(candidateID, examID int64) string {

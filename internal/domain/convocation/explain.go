@@ -10,6 +10,7 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/notice"
 	"usher/internal/domain/payment"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
@@ -21,6 +22,7 @@ type Explanation struct {
 	Status    admission.Status
 	Standing  payment.Standing
 	Exams     []ExamExplanation // by exam code; none: not registered for any
+	called    bool
 }
 
 // ExamExplanation is the state of one exam: each fact is a sentence (explain_<code>).
@@ -30,6 +32,9 @@ type ExamExplanation struct {
 	Sentence Saying
 	Remedy   Saying // what would change it; empty code: nothing needs to
 	Doubt    Saying // why somebody must decide whether the seat is kept; empty code: no doubt
+	// Elsewhere says that the seat is at another centre than the chosen one; empty code: it is not.
+	Elsewhere Saying
+	Telling   Telling
 }
 
 // Saying is a sentence to be: its code and its facts.
@@ -38,10 +43,15 @@ type Saying struct {
 	Facts problem.Facts
 }
 
-// Explain tells, for every exam of a candidate, why they are seated or why not. Who is eligible
+// Explain tells, for every exam of a candidate, why they are seated or why not, and how they were told. Who is eligible
 // and has no seat is given their turn in a rehearsal of the next run, so the answer is what that
-// run would do at this moment.
+// run would do at this moment. When very many are served before them, the rehearsal does not come to
+// them (mostRehearsed), and the answer says that.
 func Explain(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference string) (Explanation, error) {
+	return explain(ctx, db, actor, campaign, reference, mostRehearsed)
+}
+
+func explain(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, reference string, most int) (Explanation, error) {
 	var explanation Explanation
 	c, err := admission.FindCampaign(ctx, db, actor, campaign)
 	if err != nil {
@@ -51,25 +61,27 @@ func Explain(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, ref
 		if explanation.Candidate, err = admission.FindCandidate(ctx, tx, c, reference); err != nil {
 			return err
 		}
-		candidate := explanation.Candidate
-		if explanation.Status, err = admission.StatusOf(ctx, tx, c, candidate); err != nil {
+		if err := explanation.readCalled(ctx, tx, c); err != nil {
 			return err
 		}
-		if explanation.Standing, err = payment.StandingOf(ctx, tx, c, candidate.ID); err != nil {
+		exams, err := registeredExams(ctx, tx, c, explanation.Candidate)
+		if err != nil {
 			return err
 		}
-		exams, err := registeredExams(ctx, tx, c, candidate)
+		known, err := notice.KnownBy(ctx, tx, c.OrganisationID, c.ID, explanation.Candidate.ID)
 		if err != nil {
 			return err
 		}
 		for _, exam := range exams {
-			told, err := explanation.explainExam(ctx, tx, c, exam)
+			told, zone, err := explanation.explainExam(ctx, tx, c, exam)
 			if err != nil {
 				return err
 			}
+			of, written := known[exam.ID]
+			explanation.explainTelling(c, &told, of, written, zone)
 			explanation.Exams = append(explanation.Exams, told)
 		}
-		return explanation.rehearseTurns(ctx, tx, c)
+		return explanation.rehearseTurns(ctx, tx, c, most)
 	})
 	return explanation, err
 }
@@ -101,30 +113,33 @@ func registeredExams(ctx context.Context, tx pgx.Tx, c admission.Campaign, candi
 	return exams, nil
 }
 
-// explainExam tells what stands already; without a sentence, the candidate is waiting for a run.
-func (x *Explanation) explainExam(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam) (ExamExplanation, error) {
-	told := ExamExplanation{Exam: exam.Code}
+// explainExam tells what stands already; without a sentence, the candidate is waiting for a run. The zone is that in which
+// instants are said: the sitting's, else the organisation's.
+func (x *Explanation) explainExam(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating.Exam) (
+	told ExamExplanation, zone string, err error,
+) {
+	told.Exam, zone = exam.Code, c.TimeZone
 	claim, seated, err := seating.ClaimOf(ctx, tx, c.OrganisationID, x.Candidate.ID, exam.ID)
 	if err != nil {
-		return told, err
+		return told, zone, err
 	}
 	if seated {
 		told.Seated = true
 		sitting, err := seating.SittingByID(ctx, tx, c, claim.SittingID)
 		if err != nil {
-			return told, err
+			return told, zone, err
 		}
-		told.Sentence = seatedSaying(sitting, claim)
+		told.Sentence, zone = seatedSaying(sitting, claim), sitting.Zone
 		if why := x.notCalled(); why.Code != "" {
 			told.Doubt = Saying{"explain_doubt_" + strings.TrimPrefix(why.Code, "explain_"), why.Facts}
 		}
-		return told, nil
+		return told, zone, x.explainCentre(ctx, tx, c, &told, sitting, claim.ID)
 	}
 	if why := x.notCalled(); why.Code != "" {
 		told.Sentence = why
 		told.Remedy = Saying{"explain_remedy_" + strings.TrimPrefix(why.Code, "explain_"), why.Facts}
 	}
-	return told, nil
+	return told, zone, nil
 }
 
 func seatedSaying(sitting seating.Sitting, claim seating.LiveClaim) Saying {
@@ -138,25 +153,44 @@ func seatedSaying(sitting seating.Sitting, claim seating.LiveClaim) Saying {
 	return Saying{"explain_seated", facts}
 }
 
+// readCalled reads whether a run calls the candidate, and from what that follows.
+func (x *Explanation) readCalled(ctx context.Context, tx pgx.Tx, c admission.Campaign) (err error) {
+	if x.Status, err = admission.StatusOf(ctx, tx, c, x.Candidate); err != nil {
+		return err
+	}
+	if x.Standing, err = payment.StandingOf(ctx, tx, c, x.Candidate.ID); err != nil {
+		return err
+	}
+	err = tx.QueryRow(ctx, `select called from candidacy($1, $2) where candidate_id = $3`, c.OrganisationID, c.ID, x.Candidate.ID).Scan(&x.called)
+	if err != nil {
+		return fmt.Errorf("read whether the candidate is called: %w", err)
+	}
+	return nil
+}
+
 // Called tells whether a run calls the candidate for what they have no seat at.
-func (x *Explanation) Called() bool { return x.notCalled().Code == "" }
+func (x *Explanation) Called() bool { return x.called }
 
 // notCalled says why the candidate is not called from their status or payments; empty: they are.
 func (x *Explanation) notCalled() Saying {
 	facts := problem.Facts{"status": x.Status.Label, "advice": x.Status.Advice, "owed": x.Standing.Owed, "paid": x.Standing.Paid, "fee": x.Standing.Fee}
 	switch {
+	case x.called:
+		return Saying{}
 	case !x.Status.OpensPayment:
 		return Saying{"explain_status_closed", facts}
-	case !x.Standing.Enough:
-		return Saying{"explain_owes", facts}
 	}
-	return Saying{}
+	return Saying{"explain_owes", facts}
 }
+
+// mostRehearsed is how many turns are rehearsed to explain one candidate, over all exams: more take
+// longer than whoever asks will wait.
+const mostRehearsed = 50_000
 
 // rehearseTurns gives the candidate their turn for the exams at which they wait for a run. It
 // rehearses every exam before them as well, as the run will: what somebody gets at one decides what
 // clashes at the next.
-func (x *Explanation) rehearseTurns(ctx context.Context, tx pgx.Tx, c admission.Campaign) error {
+func (x *Explanation) rehearseTurns(ctx context.Context, tx pgx.Tx, c admission.Campaign, most int) error {
 	waiting := map[string]*ExamExplanation{}
 	for i := range x.Exams {
 		if x.Exams[i].Sentence.Code == "" {
@@ -166,17 +200,24 @@ func (x *Explanation) rehearseTurns(ctx context.Context, tx pgx.Tx, c admission.
 	if len(waiting) == 0 {
 		return nil
 	}
-	exams, err := seating.Exams(ctx, tx, c, "")
+	exams, err := seating.ExamsInTurn(ctx, tx, c, "")
 	if err != nil {
 		return err
 	}
-	return rehearse(ctx, tx, c, scope{exams: exams}, func(r rehearsal) bool {
-		if told := waiting[r.exam.Code]; told != nil && r.applicant.CandidateID == x.Candidate.ID {
+	turns := 0
+	err = rehearse(ctx, tx, c, scope{exams: exams}, func(r rehearsal) bool {
+		turns++
+		if told := waiting[r.exam.Code]; told != nil && !r.pending && r.applicant.CandidateID == x.Candidate.ID {
 			told.Sentence, told.Remedy = r.sayings(c)
 			delete(waiting, r.exam.Code)
 		}
-		return len(waiting) > 0
+		return len(waiting) > 0 && turns < most
 	})
+	for _, told := range waiting { // the rehearsal did not come to them
+		told.Sentence = Saying{"explain_many_before", problem.Facts{"exam": told.Exam, "turns": turns}}
+		told.Remedy = Saying{"explain_remedy_many_before", problem.Facts{"campaign": c.Slug}}
+	}
+	return err
 }
 
 func (r rehearsal) sayings(c admission.Campaign) (sentence, remedy Saying) {

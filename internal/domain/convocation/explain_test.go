@@ -8,7 +8,8 @@ import (
 )
 
 // Explain is a rehearsal of the next run, which convokes for every exam: what an exam before gives
-// somebody decides whether a later one clashes.
+// somebody decides whether a later one clashes, and what a later one gives them whether more places at the
+// one before would help.
 func TestExplain_SaysWhatTheNextRunDoesForEveryExam(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t, "BIO", "MATH")
@@ -28,10 +29,10 @@ func TestExplain_SaysWhatTheNextRunDoesForEveryExam(t *testing.T) {
 	s.equal("explained", told, []string{
 		"C0001 BIO explain_next_run", "C0001 MATH explain_next_run",
 		"C0002 BIO explain_next_run", "C0002 MATH refusal_clash",
-		"C0003 BIO refusal_room_full", "C0003 MATH explain_next_run", "C0004 MATH explain_next_run",
+		"C0003 BIO refusal_clash", "C0003 MATH explain_next_run", "C0004 MATH explain_next_run",
 	})
 	report := s.convoke()
-	s.equal("refused", s.list(report, run.ListRefused), []string{"C0003 room_full", "C0002 clash"})
+	s.equal("refused", s.list(report, run.ListRefused), []string{"C0003 clash", "C0002 clash"})
 	s.equal("seats", s.seats(), []string{"C0001 S001/001", "C0001 S003/001", "C0002 S001/002", "C0003 S002/001", "C0004 S002/002"})
 }
 
@@ -63,5 +64,29 @@ func TestExplain_ToldByStanding(t *testing.T) {
 	s.must(err)
 	if x.Standing.Owed.Minor != 4_000 {
 		t.Errorf("owed: %+v", x.Standing)
+	}
+}
+
+// Very many before somebody are not all tried out for one answer, and the answer says so.
+func TestExplain_TriesOutSoManyTurnsAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "BIO", "MATH")
+	s.sit(hall{exam: "BIO", room: "A", capacity: places(9)})
+	s.sit(hall{exam: "MATH", room: "B", day: 1, capacity: places(9)})
+	s.fileMany(3, person{exams: []string{"BIO", "MATH"}})
+	const turns = 5 // three for BIO, two for MATH
+	for reference, want := range map[string]string{
+		"C0001": "explain_next_run explain_next_run", "C0002": "explain_next_run explain_next_run", "C0003": "explain_next_run explain_many_before",
+	} {
+		x, err := explain(t.Context(), s.db, s.actor, s.campaign.Slug, reference, turns)
+		s.must(err)
+		if got := x.Exams[0].Sentence.Code + " " + x.Exams[1].Sentence.Code; got != want {
+			t.Errorf("%s: %s, want %s", reference, got, want)
+		}
+		for _, exam := range x.Exams {
+			if exam.Remedy.Code == "" {
+				t.Errorf("%s %s: nothing is advised", reference, exam.Exam)
+			}
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package convocation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,13 +12,11 @@ import (
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/admission"
 	"usher/internal/domain/notice"
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
 )
-
-// listSize is how many rows of a list are written in one transaction.
-const listSize = 5_000
 
 // queue tells those who lack a seat how far they are from one: the first of them stands one place
 // behind the last seat of their centre (or of the exam, when they chose none).
@@ -44,7 +44,7 @@ func queueFor(ctx context.Context, tx pgx.Tx, organisationID int64, exam seating
 			q.lines[sitting.CentreID] = &queueLine{centre: sitting.Centre}
 		}
 		for _, line := range []*queueLine{q.lines[0], q.lines[sitting.CentreID]} {
-			line.places += usable[sitting.ID]
+			line.places += usable[sitting.ID].Count
 			line.sittings++
 			line.last = sitting
 		}
@@ -66,103 +66,271 @@ func (q queue) next(centreID int64) problem.Facts {
 	return facts
 }
 
-// rank writes into the refusals of those who lack a seat how far they are from one.
-func (e *execution) rank(ctx context.Context, exam seating.Exam) error {
+// factsOf gives the facts of the next person who has no place.
+func (q queue) factsOf(miss seating.Miss, centreID int64) problem.Facts {
+	if miss.Reason.LacksSeats() {
+		return q.next(centreID)
+	}
+	return missFacts(q.exam, miss)
+}
+
+// rank judges those whom the run refused for an exam when it has gone through it, without the lock: under
+// the lock, at the end, only what became otherwise since has to be written.
+func (e *execution) rank(ctx context.Context, p *pass) error {
 	if e.counters.Refused == 0 {
 		return nil
 	}
-	return e.write(ctx, func(tx pgx.Tx, keep func(run.Refusal) error) error {
-		openings, err := seating.Open(ctx, tx, e.campaign, exam.ID, e.scope.sitting)
-		if err != nil {
-			return err
-		}
-		waiting, err := queueFor(ctx, tx, e.campaign.OrganisationID, exam, openings)
-		if err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, `
-select f.candidate_id, f.reason, coalesce(c.centre_id, 0)
+	return e.write(ctx, func(tx pgx.Tx) error { return e.judge(ctx, tx, p, false) })
+}
+
+// unseated is somebody who was refused, as they stand in the list.
+type unseated struct {
+	applicant
+	reason string
+	facts  problem.Facts
+}
+
+// judge writes into the refusals of an exam why those people have no place as things are now, and how far
+// they are from one: the reason of the moment at which they had their turn may be true no more, as when
+// they were given a sitting of another exam at the same time since. At the end of a run, a place that is
+// free for them came free when the run did not go back any more, and they are told that.
+func (e *execution) judge(ctx context.Context, tx pgx.Tx, p *pass, atEnd bool) error {
+	queue, err := queueFor(ctx, tx, e.campaign.OrganisationID, p.exam, p.openings)
+	if err != nil {
+		return err
+	}
+	p.openings.Forget()
+	var one unseated
+	var part []unseated
+	err = pg.Parts(ctx, tx, e.options.part, `
+select f.candidate_id, f.reason, f.facts, coalesce(c.centre_id, 0)
   from refusal f
  cross join lateral (select centre_id, filed_at, id from candidate where organisation_id = $1 and id = f.candidate_id offset 0) c
  where f.organisation_id = $1 and f.run_id = $2 and f.list = 'refused' and f.exam_id = $3 and f.reason = any($4)
- order by c.filed_at, c.id`, pg.PlanAnew, e.campaign.OrganisationID, e.runID, exam.ID,
-			[]seating.Reason{seating.ReasonRoomFull, seating.ReasonCentreFull, seating.ReasonExamFull})
-		if err != nil {
-			return fmt.Errorf("rank those without a seat: %w", err)
-		}
-		var candidateID, centreID int64
-		var reason string
-		_, err = pgx.ForEachRow(rows, []any{&candidateID, &reason, &centreID}, func() error {
-			return keep(run.Refusal{
-				List: run.ListRefused, Item: item(candidateID, exam.ID), CandidateID: candidateID,
-				ExamID: exam.ID, Reason: reason, Facts: waiting.next(centreID),
-			})
-		})
-		return err
-	})
-}
-
-// write lets read go through one moment of the database and keeps what it finds, part by part, in
-// transactions of their own: the whole is never in memory.
-func (e *execution) write(ctx context.Context, read func(tx pgx.Tx, keep func(run.Refusal) error) error) error {
-	var part []run.Refusal
-	flush := func() error {
-		if len(part) == 0 {
-			return nil
-		}
-		err := e.inTurn(ctx, func(tx pgx.Tx) error {
-			if err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.runID, part...); err != nil {
-				return err
-			}
-			return run.Keep(ctx, tx, e.campaign.OrganisationID, e.runID, e.counters)
-		})
+ order by c.filed_at, c.id`, []any{
+		e.campaign.OrganisationID, e.holder.RunID, p.exam.ID, []seating.Reason{
+			seating.ReasonNoSitting, seating.ReasonNoSittingAtCentre, seating.ReasonClash,
+			seating.ReasonRoomFull, seating.ReasonCentreFull, seating.ReasonExamFull,
+		},
+	}, []any{&one.CandidateID, &one.reason, &one.facts, &one.CentreID}, func() {
+		part = append(part, one)
+		one = unseated{} // the next row gets a map of its own
+	}, func() error {
+		err := e.judgePart(ctx, tx, p, queue, part, atEnd)
 		part = part[:0]
 		return err
-	}
-	err := e.db.Read(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
-		return read(tx, func(r run.Refusal) error {
-			if part = append(part, r); len(part) < listSize {
-				return nil
-			}
-			return flush()
-		})
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("judge why those without a seat have none: %w", err)
 	}
-	return flush()
+	return nil
 }
 
-// finish writes the lists of those whom nobody asked for and who must not be forgotten, makes
-// ready what could not be told before, and ends the run.
-func (e *execution) finish(ctx context.Context) error {
-	ids := e.scope.examIDs()
-	err := e.write(ctx, func(tx pgx.Tx, keep func(run.Refusal) error) error {
-		// Each list goes through everybody once; claims are looked up for the few who are left.
-		for _, list := range []func(context.Context, pgx.Tx, []int64, func(run.Refusal) error) error{
-			e.notCalled, e.seatedInDoubt, e.unsuitableSeat, e.notReachable,
-		} {
-			if err := list(ctx, tx, ids, keep); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+func (e *execution) judgePart(ctx context.Context, tx pgx.Tx, p *pass, queue queue, part []unseated, atEnd bool) error {
+	applicants := make([]applicant, len(part))
+	for i, w := range part {
+		applicants[i] = w.applicant
+	}
+	misses, err := p.openings.Judge(ctx, tx, e.campaign, p.exam.ID, wantedBy(applicants, nil))
 	if err != nil {
 		return err
 	}
-	e.options.at("listed")
-	err = e.inTurn(ctx, func(tx pgx.Tx) error { return e.end(ctx, tx, ids) })
-	e.options.at("finished")
+	var changed []run.Refusal
+	for i, miss := range misses {
+		switch {
+		case miss.Reason == "" && !atEnd:
+			continue
+		case miss.Reason == "":
+			miss.Reason = reasonChanging
+		}
+		facts := queue.factsOf(miss, applicants[i].CentreID)
+		same, err := sameFacts(facts, part[i].facts)
+		if err != nil {
+			return err
+		}
+		if !same || part[i].reason != string(miss.Reason) {
+			changed = append(changed, refusalOf(applicants[i], p.exam, string(miss.Reason), facts))
+		}
+	}
+	return run.Refuse(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, changed...)
+}
+
+// sameFacts compares facts with those that were read back.
+func sameFacts(a, b problem.Facts) (bool, error) {
+	one, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("compare the facts of a refusal: %w", err)
+	}
+	other, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("compare the facts of a refusal: %w", err)
+	}
+	return bytes.Equal(one, other), nil
+}
+
+// prune takes back the refusals of those who wait no more: somebody else, or another run, seated them
+// since, or they are not called any more.
+func (e *execution) prune(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `
+select f.item from refusal f
+ where f.organisation_id = $1 and f.run_id = $2 and f.list = 'refused'
+   and (select t.candidate_id from standing($1, $3) t
+         where t.candidate_id = f.candidate_id and t.exam_id = f.exam_id and t.eligible limit 1) is null`,
+		pg.PlanAnew, e.campaign.OrganisationID, e.holder.RunID, e.campaign.ID)
+	if err != nil {
+		return fmt.Errorf("find who waits no more: %w", err)
+	}
+	items, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("find who waits no more: %w", err)
+	}
+	taken, err := run.Withdraw(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, run.ListRefused, items)
+	e.counters.Refused -= taken
 	return err
 }
 
-// end is the last transaction of a run. It takes the campaign's lock, so that no notice is made
-// ready that a release takes back at the same moment.
-func (e *execution) end(ctx context.Context, tx pgx.Tx, examIDs []int64) error {
-	if _, err := e.options.lock(ctx, tx, e.campaign); err != nil {
+// write lets list go through one moment of the database and keeps what it finds in the same
+// transaction: a run has one connection at a time. Runs that kept one to read with, while they waited
+// for another to write with, would wait for each other.
+func (e *execution) write(ctx context.Context, list func(tx pgx.Tx) error) error {
+	return e.repeat(ctx, e.db.Moment, func(tx pgx.Tx) error {
+		if err := list(tx); err != nil {
+			return err
+		}
+		return e.holder.Keep(ctx, tx, e.counters)
+	})
+}
+
+// keep makes a refusal of each row of a statement, part by part: the whole is never in memory.
+func (e *execution) keep(ctx context.Context, tx pgx.Tx, statement string, args, into []any, refusal func() run.Refusal) error {
+	var part []run.Refusal
+	return pg.Parts(ctx, tx, e.options.part, statement, args, into, func() { part = append(part, refusal()) }, func() error {
+		err := run.Refuse(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, part...)
+		part = part[:0]
+		return err
+	})
+}
+
+// mostReturns is how often a run that was about to end goes back because something changed since its
+// last look. A campaign that never comes to rest ends all the same.
+const mostReturns = 3
+
+// finish ends the run, under the campaign's lock: the lists that are written there say how things are at
+// the end. What changed between the last look at an exam and the end sends the run back to it: whoever
+// lost their seat meanwhile is seated or refused by name.
+func (e *execution) finish(ctx context.Context, passes []*pass) error {
+	e.options.at("listed")
+	for returns := 0; ; returns++ {
+		var changed []*pass
+		err := e.inTurn(ctx, func(tx pgx.Tx) error {
+			revision, err := e.options.lock(ctx, tx, e.campaign)
+			if err != nil {
+				return err
+			}
+			if changed, err = e.changed(ctx, tx, passes, revision); err != nil || len(changed) > 0 && returns < mostReturns {
+				return err
+			}
+			changed = nil
+			return e.end(ctx, tx, passes, revision)
+		})
+		if err != nil || len(changed) == 0 {
+			e.options.at("finished")
+			return err
+		}
+		for _, p := range changed {
+			p.begin()
+			if err := e.convokeExam(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// changed are the passes since whose last look something changed, under the campaign's lock.
+func (e *execution) changed(ctx context.Context, tx pgx.Tx, passes []*pass, revision admission.Revision) ([]*pass, error) {
+	reseated, err := admission.Reseated(ctx, tx, e.campaign)
+	if err != nil {
+		return nil, err
+	}
+	var changed []*pass
+	for _, p := range passes {
+		free, err := e.mayServe(ctx, tx, p, revision, reseated)
+		if err != nil {
+			return nil, err
+		}
+		if free {
+			changed = append(changed, p)
+		}
+	}
+	return changed, nil
+}
+
+// mayServe tells whether what changed since the last look may serve somebody: an act that only gave,
+// took back or exchanged seats does where a place came free. Who began to wait behind a look, where places
+// were free all the time, was met by none, and is looked for once anything changed beside the run.
+func (e *execution) mayServe(ctx context.Context, tx pgx.Tx, p *pass, revision admission.Revision, reseated int64) (bool, error) {
+	same := p.revision == revision && p.reseated == reseated
+	switch {
+	case p.settled || same && !p.stale:
+		return false, nil
+	case p.revision != revision:
+		return true, nil
+	case same:
+		return e.someoneUnnamed(ctx, tx, p, nil)
+	}
+	now, err := seating.Open(ctx, tx, e.campaign, p.exam.ID, e.scope.sitting)
+	if err != nil {
+		return false, err
+	}
+	freed, err := now.Learn(ctx, tx, e.campaign.OrganisationID, p.openings)
+	if err != nil || len(freed) > 0 {
+		return len(freed) > 0, err
+	}
+	return e.someoneUnnamed(ctx, tx, p, nil)
+}
+
+// someoneUnnamed tells whether anybody waits, up to a mark of the filing order (nil: anywhere), whom this run
+// has neither seated nor refused: released where places are free, they would stand in no list.
+func (e *execution) someoneUnnamed(ctx context.Context, tx pgx.Tx, p *pass, until *mark) (found bool, err error) {
+	if err := pg.WalkIndexes(ctx, tx); err != nil {
+		return false, err
+	}
+	var last mark
+	if until != nil {
+		last = *until
+	}
+	err = tx.QueryRow(ctx, `
+select exists (
+  select from standing($1, $2) t
+   where t.exam_id = $3 and t.eligible and ($4::bigint[] is null or t.centre_id is null or t.centre_id = any($4))
+     and ($6 or (t.filed_at, t.candidate_id) <= ($7, $8))
+     and (select f.id from refusal f where f.organisation_id = $1 and f.run_id = $5 and f.list = 'refused'
+             and f.item = t.candidate_id || '/' || t.exam_id limit 1) is null)`,
+		pg.PlanAnew, e.campaign.OrganisationID, e.campaign.ID, p.exam.ID, e.scope.centres(), e.holder.RunID,
+		until == nil, last.filedAt, last.id).Scan(&found)
+	if err != nil {
+		return false, fmt.Errorf("look whether anybody is left unnamed: %w", err)
+	}
+	return found, nil
+}
+
+// end is the last transaction of a run. It holds the campaign's lock: so the lists agree with the seats
+// and with one another, and no notice is made ready that a release takes back at the same moment.
+func (e *execution) end(ctx context.Context, tx pgx.Tx, passes []*pass, revision admission.Revision) error {
+	examIDs := e.scope.examIDs()
+	if err := e.judgeAll(ctx, tx, passes, revision); err != nil {
 		return err
 	}
+	if err := pg.PlanFreely(ctx, tx); err != nil {
+		return err
+	}
+	if err := e.nameOthers(ctx, tx, examIDs); err != nil {
+		return err
+	}
+	if err := e.nameTwice(ctx, tx, examIDs); err != nil {
+		return err
+	}
+	e.options.at("named")
 	told, err := notice.Retry(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, e.campaign.NoticesWait)
 	if err != nil {
 		return err
@@ -174,11 +342,35 @@ func (e *execution) end(ctx context.Context, tx pgx.Tx, examIDs []int64) error {
 	}
 	err = tx.QueryRow(ctx, `
 select count(*) from claim where organisation_id = $1 and exam_id = any($2) and released_at is null and run_id is distinct from $3`,
-		e.campaign.OrganisationID, examIDs, e.runID).Scan(&outcome.AlreadySeated)
+		e.campaign.OrganisationID, examIDs, e.holder.RunID).Scan(&outcome.AlreadySeated)
 	if err != nil {
 		return fmt.Errorf("count who was seated already: %w", err)
 	}
-	return run.Finish(ctx, tx, e.campaign.OrganisationID, e.runID, outcome)
+	return e.holder.Finish(ctx, tx, outcome)
+}
+
+// judgeAll leaves in the list of those who were refused whoever still waits, each with the reason and the
+// rank of this moment.
+func (e *execution) judgeAll(ctx context.Context, tx pgx.Tx, passes []*pass, revision admission.Revision) error {
+	if e.counters.Refused == 0 {
+		return nil
+	}
+	if err := pg.WalkIndexes(ctx, tx); err != nil {
+		return err
+	}
+	if err := e.prune(ctx, tx); err != nil {
+		return err
+	}
+	for _, p := range passes {
+		now := *p
+		if err := e.lookAgain(ctx, tx, &now, revision); err != nil {
+			return err
+		}
+		if err := e.judge(ctx, tx, &now, true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outcome is what a finished run keeps: its counters and how full the sittings were at its end.
@@ -217,7 +409,7 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 	if err != nil {
 		return nil, err
 	}
-	added, err := seating.SeatedBy(ctx, tx, e.campaign.OrganisationID, e.runID)
+	added, err := seating.SeatedBy(ctx, tx, e.campaign.OrganisationID, e.holder.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -226,106 +418,113 @@ func (e *execution) fill(ctx context.Context, tx pgx.Tx, examIDs []int64) ([]Fil
 		if wanted[s.ExamID] && (e.scope.sitting == "" || strings.EqualFold(s.Reference, e.scope.sitting)) {
 			fills = append(fills, Fill{
 				Sitting: s.Reference, Exam: s.Exam, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins(),
-				Seated: seated[s.ID], Added: added[s.ID], Capacity: usable[s.ID], PlacesFrom: s.PlacesFrom,
+				Seated: seated[s.ID], Added: added[s.ID], Capacity: usable[s.ID].Count, PlacesFrom: usable[s.ID].From,
 			})
 		}
 	}
 	return fills, nil
 }
 
-// notCalled lists who has paid and is not called: their status does not open payment, or they are
-// registered for no exam. Money was taken from them, so they are named. Who is registered, for
-// other exams than those of this run, is no concern of it.
-func (e *execution) notCalled(ctx context.Context, tx pgx.Tx, _ []int64, keep func(run.Refusal) error) error {
-	return e.list(ctx, tx, run.ListNotCalled, keep, `
-with found as materialized (
-  select c.*, c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment) as opens
-    from candidate c
-   where c.organisation_id = $1 and c.campaign_id = $2 and (c.paid_minor > 0 or c.fee_waived_at is not null)
-     and is_paid(c.paid_minor, (select fee_minor from campaign where organisation_id = $1 and id = $2), c.fee_waived_at)
-     and (c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and not opens_payment)
-          or c.id not in (select candidate_id from registration where organisation_id = $1 and campaign_id = $2)))
-select c.id, c.reference, c.family_name, c.given_name,
-       case when opens then 'not_registered' else 'status_closed' end as reason,
-       jsonb_build_object('status', s.label, 'paid', jsonb_build_object('minor', c.paid_minor, 'currency', g.currency)) as facts
-  from found c
-  join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
-  join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
- where (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.id and k.released_at is null limit 1) is null
- order by c.filed_at, c.id`)
-}
-
-// seatedInDoubt lists who has a seat and would not be called any more: a payment was reversed, or
-// the status changed. Somebody must decide whether they keep it.
-func (e *execution) seatedInDoubt(ctx context.Context, tx pgx.Tx, examIDs []int64, keep func(run.Refusal) error) error {
-	return e.list(ctx, tx, run.ListAttention, keep, `
-with found as materialized (
-  select c.*, c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment) as opens
-    from candidate c
-   where c.organisation_id = $1 and c.campaign_id = $2
-     and not (c.status_id in (select id from status where organisation_id = $1 and campaign_id = $2 and opens_payment)
-              and is_paid(c.paid_minor, (select fee_minor from campaign where organisation_id = $1 and id = $2), c.fee_waived_at)))
-select c.id, c.reference, c.family_name, c.given_name,
-       case when opens then 'seated_unpaid' else 'seated_status_closed' end as reason,
-       jsonb_build_object('status', s.label, 'owed', jsonb_build_object('minor', greatest(g.fee_minor - c.paid_minor, 0), 'currency', g.currency)) as facts
-  from found c
-  join campaign g on (g.organisation_id, g.id) = (c.organisation_id, c.campaign_id)
-  join status s on (s.organisation_id, s.id) = (c.organisation_id, c.status_id)
- where (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.id and k.exam_id = any($3)
-           and k.released_at is null limit 1) is not null
- order by c.filed_at, c.id`, examIDs)
-}
-
-// unsuitableSeat lists who needs an accessible seat and sits on another: the sitting where their
-// turn fell had none left, or nobody said which of its seats are accessible.
-func (e *execution) unsuitableSeat(ctx context.Context, tx pgx.Tx, examIDs []int64, keep func(run.Refusal) error) error {
-	return e.list(ctx, tx, run.ListAttention, keep, `
-with found as materialized (
-  select * from candidate where organisation_id = $1 and campaign_id = $2 and needs_accessible)
-select c.id, c.reference, c.family_name, c.given_name, 'no_accessible_seat' as reason,
-       jsonb_build_object('sitting', s.reference, 'place', r.name || ', ' || v.name, 'seat', coalesce(k.seat_label, '')) as facts
-  from found c
- cross join lateral (select * from claim where organisation_id = $1 and candidate_id = c.id and exam_id = any($3) and released_at is null offset 0) k
-  join sitting s on (s.organisation_id, s.id) = ($1, k.sitting_id)
-  join room r on (r.organisation_id, r.id) = ($1, s.room_id)
-  join centre v on (v.organisation_id, v.id) = ($1, r.centre_id)
- where not exists (select from seat p where (p.organisation_id, p.room_id, p.number) = ($1, s.room_id, k.seat_number) and p.accessible)
-   and not s.seats_at_door
- order by c.filed_at, c.id`, examIDs)
-}
-
-// notReachable lists who has a seat and neither e-mail nor phone: somebody must go and tell them.
-func (e *execution) notReachable(ctx context.Context, tx pgx.Tx, examIDs []int64, keep func(run.Refusal) error) error {
-	return e.list(ctx, tx, run.ListNotReachable, keep, `
-select c.id, c.reference, c.family_name, c.given_name, 'no_address' as reason, '{}'::jsonb as facts
-  from candidate c
- where c.organisation_id = $1 and c.campaign_id = $2 and c.email = '' and c.phone = ''
-   and (select k.id from claim k where k.organisation_id = c.organisation_id and k.candidate_id = c.id and k.exam_id = any($3)
-           and k.released_at is null limit 1) is not null
- order by c.filed_at, c.id`, examIDs)
-}
-
-func (e *execution) list(ctx context.Context, tx pgx.Tx, list run.List, keep func(run.Refusal) error, statement string, more ...any) error {
-	rows, err := tx.Query(ctx, statement, append([]any{pg.PlanAnew, e.campaign.OrganisationID, e.campaign.ID}, more...)...)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", list, err)
-	}
+// nameOthers writes the lists of those whom nobody asked for.
+func (e *execution) nameOthers(ctx context.Context, tx pgx.Tx, examIDs []int64) error {
+	var list run.List
 	var id int64
 	var who applicant
 	var reason string
 	var facts problem.Facts
-	_, err = pgx.ForEachRow(rows, []any{&id, &who.Reference, &who.FamilyName, &who.GivenName, &reason, &facts}, func() error {
-		// A person stands once in such a list for a reason, or once for each sitting that it names.
-		key := fmt.Sprintf("candidate %d %s", id, reason)
-		if sitting, named := facts["sitting"].(string); named {
-			key += " " + sitting
-		}
-		kept := run.Refusal{List: list, Item: key, CandidateID: id, Reference: who.Reference, Name: who.name(), Reason: reason, Facts: facts}
-		facts = nil // the next row gets a map of its own
-		return keep(kept)
-	})
+	err := e.keep(ctx, tx, othersToName, []any{e.campaign.OrganisationID, e.campaign.ID, examIDs},
+		[]any{&list, &id, &who.Reference, &who.FamilyName, &who.GivenName, &reason, &facts}, func() run.Refusal {
+			// A person stands once in such a list for a reason, or once for each sitting that it names.
+			key := fmt.Sprintf("candidate %d %s", id, reason)
+			if sitting, named := facts["sitting"].(string); named {
+				key += " " + sitting
+			}
+			kept := run.Refusal{List: list, Item: key, CandidateID: id, Reference: who.Reference, Name: who.name(), Reason: reason, Facts: facts}
+			facts = nil // the next row gets a map of its own
+			return kept
+		})
 	if err != nil {
-		return fmt.Errorf("list %s: %w", list, err)
+		return fmt.Errorf("name those whom nobody asked for: %w", err)
 	}
 	return nil
 }
+
+// othersToName goes through everybody once, for all lists; claims are looked up for the few who are left.
+const othersToName = `
+with named as materialized (
+  select * from (
+    select c.*, c.candidate_id not in (select candidate_id from registration where organisation_id = $1 and campaign_id = $2) as unregistered
+      from candidacy($1, $2) c) c
+   where not called or needs_accessible or not has_email and not has_phone or unregistered),
+listed (nth, list, candidate_id, reference, family_name, given_name, filed_at, reason, facts) as (` +
+	notCalled + ` union all ` + seatedInDoubt + ` union all ` + unsuitableSeat + ` union all ` + otherCentre + ` union all ` + notReachable + `)
+select list, candidate_id, reference, family_name, given_name, reason, facts from listed order by nth, filed_at, candidate_id`
+
+// notCalled lists who has paid and is not called: their status does not open payment, or they are
+// registered for no exam. Money was taken from them, so they are named. Who is registered, for
+// other exams than those of this run, is no concern of it.
+const notCalled = `
+select 1, 'not_called', c.candidate_id, c.reference, c.family_name, c.given_name, c.filed_at,
+       case when c.opens_payment then 'not_registered' else 'status_closed' end,
+       jsonb_build_object('status', s.label, 'paid', jsonb_build_object('minor', c.paid_minor, 'currency', g.currency))
+  from named c
+  join campaign g on (g.organisation_id, g.id) = ($1, $2)
+  join status s on (s.organisation_id, s.id) = ($1, c.status_id)
+ where c.paid and (c.paid_minor > 0 or c.waived) -- without a fee nobody has to be given anything back
+   and (not c.opens_payment or c.unregistered)
+   and (select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.candidate_id and k.released_at is null limit 1) is null`
+
+// claimOfExams looks up whether they have a seat at one of the exams of the run.
+const claimOfExams = `(select k.id from claim k where k.organisation_id = $1 and k.candidate_id = c.candidate_id and k.exam_id = any($3)
+           and k.released_at is null limit 1)`
+
+// seatedInDoubt lists who has a seat and would not be called any more: a payment was reversed, or
+// the status changed. Somebody must decide whether they keep it.
+const seatedInDoubt = `
+select 2, 'attention', c.candidate_id, c.reference, c.family_name, c.given_name, c.filed_at,
+       case when c.opens_payment then 'seated_unpaid' else 'seated_status_closed' end,
+       jsonb_build_object('status', s.label, 'owed', jsonb_build_object('minor', greatest(g.fee_minor - c.paid_minor, 0), 'currency', g.currency))
+  from named c
+  join campaign g on (g.organisation_id, g.id) = ($1, $2)
+  join status s on (s.organisation_id, s.id) = ($1, c.status_id)
+ where not c.called and ` + claimOfExams + ` is not null`
+
+// unsuitableSeat lists who needs an accessible seat and sits on another: the sitting where their
+// turn fell had none left, or nobody said which of its seats are accessible.
+const unsuitableSeat = `
+select 3, 'attention', c.candidate_id, c.reference, c.family_name, c.given_name, c.filed_at, 'no_accessible_seat',
+       jsonb_build_object('sitting', s.reference, 'place', r.name || ', ' || v.name, 'seat', coalesce(k.seat_label, ''))
+  from named c
+ cross join lateral (select * from claim where organisation_id = $1 and candidate_id = c.candidate_id and exam_id = any($3) and released_at is null offset 0) k
+  join sitting s on (s.organisation_id, s.id) = ($1, k.sitting_id)
+  join room r on (r.organisation_id, r.id) = ($1, s.room_id)
+  join centre v on (v.organisation_id, v.id) = ($1, r.centre_id)
+ where c.needs_accessible and not s.seats_at_door
+   and not exists (select from seat p where (p.organisation_id, p.room_id, p.number) = ($1, s.room_id, k.seat_number) and p.accessible)`
+
+// otherCentre lists who sits at another centre than the one that they chose: their sitting was moved there,
+// somebody gave them the seat by hand, or the choice was corrected since. Almost everybody sits where they
+// chose: each claim is looked up by its key ("offset 0" keeps that from becoming a join, which without
+// statistics took longer than the run), and compared with what the sittings offer, which is read once.
+const otherCentre = `
+select 4, 'attention', c.id, c.reference, c.family_name, c.given_name, c.filed_at, 'other_centre',
+       jsonb_build_object('sitting', s.reference, 'place', r.name || ', ' || v.name, 'seat', coalesce(c.seat_label, ''), 'centre', w.name)
+  from (select c.*, k.sitting_id, k.seat_label
+          from (select * from candidate where organisation_id = $1 and campaign_id = $2 and centre_id is not null) c
+         cross join lateral (select sitting_id, seat_label from claim
+                              where organisation_id = $1 and candidate_id = c.id and exam_id = any($3) and released_at is null offset 0) k
+         where (k.sitting_id, c.centre_id) not in
+               (select s.id, r.centre_id from sitting s join room r on (r.organisation_id, r.id) = ($1, s.room_id)
+                 where s.organisation_id = $1 and s.campaign_id = $2)
+        offset 0) c
+  join sitting s on (s.organisation_id, s.id) = ($1, c.sitting_id)
+  join room r on (r.organisation_id, r.id) = ($1, s.room_id)
+  join centre v on (v.organisation_id, v.id) = ($1, r.centre_id)
+  join centre w on (w.organisation_id, w.id) = ($1, c.centre_id)
+ where s.ends_at > clock()`
+
+// notReachable lists who has a seat and neither e-mail nor phone: somebody must go and tell them.
+const notReachable = `
+select 5, 'not_reachable', c.candidate_id, c.reference, c.family_name, c.given_name, c.filed_at, 'no_address', '{}'::jsonb
+  from named c
+ where not c.has_email and not c.has_phone and ` + claimOfExams + ` is not null`

@@ -34,7 +34,7 @@ func Foresee(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 		err := tx.QueryRow(ctx, `
 select count(*), count(*) filter (where has_email), count(*) filter (where has_phone)
   from standing($1, $2)
- where exam_id = any($3) and ($4 = 0 or centre_id is null or centre_id = $4) and opens_payment and paid and claim_id is null`,
+ where exam_id = any($3) and ($4 = 0 or centre_id is null or centre_id = $4) and eligible`,
 			c.OrganisationID, c.ID, within.examIDs(), within.centreID).Scan(&f.Eligible, &f.Emails, &f.SMS)
 		if err != nil {
 			return fmt.Errorf("count who is eligible: %w", err)

@@ -3,6 +3,7 @@ package convocation
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -114,7 +115,7 @@ func pick(free []oraclePlace, needs bool) oraclePlace {
 }
 
 func (o *oracle) run(exams []string) {
-	slices.Sort(exams)
+	slices.SortFunc(exams, func(a, b string) int { return cmp.Or(cmp.Compare(o.opens(a), o.opens(b)), cmp.Compare(a, b)) })
 	slices.SortStableFunc(o.people, func(a, b oraclePerson) int { // they come by id
 		return a.filed - b.filed
 	})
@@ -122,16 +123,52 @@ func (o *oracle) run(exams []string) {
 		return cmp.Or(a.begin-b.begin, cmp.Compare(a.centre, b.centre), cmp.Compare(a.room, b.room))
 	})
 	for _, exam := range exams {
+		for _, p := range o.waiting(exam) {
+			o.turn(p, exam)
+		}
+	}
+	for _, exam := range exams { // when everybody had their turn
 		without := map[string]int{}
-		for _, p := range o.people {
-			if p.called && slices.Contains(p.exams, exam) && !o.has(p.reference, exam) {
-				o.turn(p, exam, without)
-			}
+		for _, p := range o.waiting(exam) {
+			o.refuse(p, exam, without)
 		}
 	}
 }
 
-func (o *oracle) turn(p oraclePerson, exam string, without map[string]int) {
+// waiting are those who are called to an exam and have no seat at it.
+func (o *oracle) waiting(exam string) (people []oraclePerson) {
+	for _, p := range o.people {
+		if p.called && slices.Contains(p.exams, exam) && !o.has(p.reference, exam) {
+			people = append(people, p)
+		}
+	}
+	return people
+}
+
+// opens is the hour at which the first sitting of an exam begins; one without any comes last.
+func (o *oracle) opens(exam string) int {
+	first := math.MaxInt
+	for _, s := range o.sittings {
+		if s.exam == exam {
+			first = min(first, s.begin)
+		}
+	}
+	return first
+}
+
+func (o *oracle) turn(p oraclePerson, exam string) {
+	for _, s := range o.sittings {
+		if s.exam != exam || p.centre != "" && p.centre != s.centre || o.overlaps(p.reference, s) {
+			continue
+		}
+		if free := o.free(s); len(free) > 0 {
+			o.seats = append(o.seats, oracleSeat{p.reference, exam, s.reference, pick(free, p.needs).number})
+			return
+		}
+	}
+}
+
+func (o *oracle) refuse(p oraclePerson, exam string, without map[string]int) {
 	ofExam, eligible, usable, overlapping, clash := 0, 0, 0, 0, false
 	for _, s := range o.sittings {
 		if s.exam != exam {
@@ -149,17 +186,8 @@ func (o *oracle) turn(p oraclePerson, exam string, without map[string]int) {
 		}
 		if o.overlaps(p.reference, s) {
 			overlapping++
+			clash = clash || len(o.free(s)) > 0
 		}
-		free := o.free(s)
-		if len(free) == 0 {
-			continue
-		}
-		if o.overlaps(p.reference, s) {
-			clash = true
-			continue
-		}
-		o.seats = append(o.seats, oracleSeat{p.reference, exam, s.reference, pick(free, p.needs).number})
-		return
 	}
 	reason := "exam_full"
 	switch {
@@ -350,6 +378,7 @@ func (s *school) agrees(rt *rapid.T, o *oracle, exams []string, chunk int) {
 	report := s.convokeWith(s.target(), Options{chunk: chunk})
 	same(rt, "seats", s.seats(), seats)
 	same(rt, "refusals", s.lines(s.refusals(report, run.ListRefused)), refused)
+	same(rt, "explanations after the run", s.explained(o), expectedExplanations(o, seats))
 	if report.Seated != len(trial.Seated) || report.AlreadySeated != len(held) {
 		rt.Errorf("the report says seated %d and already seated %d, want %d and %d", report.Seated, report.AlreadySeated, len(trial.Seated), len(held))
 	}

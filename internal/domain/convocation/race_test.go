@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -138,9 +139,21 @@ func (a assigning) commit() { a.s.t.Helper(); a.s.must(a.tx.Commit(a.s.t.Context
 func (a assigning) whenBlocks() {
 	a.s.t.Helper()
 	conn := a.s.ownerConn()
-	for waiting := false; !waiting; {
+	defer func() { _ = conn.Close(context.Background()) }()
+	a.s.until("somebody waits for the transaction", func() (waiting bool) {
 		a.s.must(conn.QueryRow(a.s.t.Context(),
 			`select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))`, int32(a.pid)).Scan(&waiting))
+		return waiting
+	})
+}
+
+// until asks again and again, for a minute, whether something has come about.
+func (s *school) until(what string, there func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); !there(); {
+		if time.Now().After(end) {
+			s.t.Fatalf("not within a minute: %s", what)
+		}
 	}
 }
 

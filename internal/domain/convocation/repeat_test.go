@@ -3,6 +3,7 @@ package convocation
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
@@ -102,7 +103,7 @@ func TestConvoke_APlaceThatComesMidRunGoesToTheFirstWithoutOne(t *testing.T) {
 			if got := s.list(report, run.ListRefused); len(got) != 6 || !strings.HasPrefix(got[0], "C0004 ") {
 				t.Errorf("refused: %v", got)
 			}
-			if named := s.unfair(nil); len(named) > 0 {
+			if named := s.unfair(nil, time.Time{}); len(named) > 0 {
 				t.Errorf("unfair: %v", named)
 			}
 		})

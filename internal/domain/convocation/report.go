@@ -28,7 +28,7 @@ type Report struct {
 	Total         int           // eligible without a seat when it began
 	Seated        int
 	AlreadySeated int
-	ToldNow       int // seated before, without an address then, with one now
+	ToldNow       int // seated before, with an address now to which nothing was sent yet
 	Sittings      []Fill
 	Counts        []run.Count // how many of each list and reason
 	Zone          string      // the organisation's
@@ -106,7 +106,7 @@ func LatestRun(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignID 
 		return 0, err
 	}
 	err = db.Read(ctx, organisations, func(tx pgx.Tx) error {
-		runs, err := run.Latest(ctx, tx, Task, campaignID)
+		runs, err := run.Latest(ctx, tx, organisations, Task, campaignID)
 		if err == nil && len(runs) == 0 {
 			err = problem.NotFound("run_none", nil)
 		}
@@ -134,7 +134,7 @@ func latest(ctx context.Context, db *pg.DB, actor timeline.Actor, task string) (
 		return nil, err
 	}
 	err = db.Read(ctx, organisations, func(tx pgx.Tx) error {
-		runs, err = run.Latest(ctx, tx, task, 0)
+		runs, err = run.Latest(ctx, tx, organisations, task, 0)
 		return err
 	})
 	return runs, err
@@ -172,7 +172,8 @@ select g.slug, g.name, count(c.id)::int as candidates,
        (select count(distinct k.candidate_id)::int from claim k join sitting s on (s.organisation_id, s.id) = (k.organisation_id, k.sitting_id)
          where k.organisation_id = g.organisation_id and s.campaign_id = g.id and k.released_at is null) as seated
   from campaign g left join candidate c on (c.organisation_id, c.campaign_id) = (g.organisation_id, g.id)
- group by g.organisation_id, g.id order by g.created_at, g.id`)
+ where g.organisation_id = any($1)
+ group by g.organisation_id, g.id order by g.created_at, g.id`, organisations)
 		if err != nil {
 			return fmt.Errorf("list the campaigns: %w", err)
 		}

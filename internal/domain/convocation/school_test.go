@@ -144,7 +144,7 @@ func (s *school) sit(h hall) string {
 			return err
 		}
 		s.centres[h.centre] = centre.ID
-		if planned.RoomID, err = venue.EnsureRoom(s.t.Context(), tx, s.org.ID, centre.ID, h.room); err != nil {
+		if planned.RoomID, _, err = venue.EnsureRoom(s.t.Context(), tx, s.org.ID, centre.ID, h.room); err != nil {
 			return err
 		}
 		return seating.AddSittings(s.t.Context(), tx, s.campaign, []*seating.Planned{planned})
@@ -186,7 +186,7 @@ func (s *school) file(people ...person) {
 				amount = fee
 			}
 			paid = append(paid, payment.Listed{
-				CandidateID: added[i].ID, AmountMinor: amount, Method: "cash",
+				CandidateID: added[i].ID, Candidate: added[i].Reference, AmountMinor: amount, Method: "cash",
 				Receipt: "R-" + added[i].Reference, Key: fmt.Sprintf("list %d", added[i].ID),
 			})
 		}

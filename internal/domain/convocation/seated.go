@@ -29,6 +29,7 @@ type SittingFacts struct {
 	Centre   string       `json:"centre"`
 	Room     string       `json:"room"`
 	StartsAt i18n.Instant `json:"starts_at"`
+	EndsAt   i18n.Instant `json:"ends_at"`
 }
 
 func seatFacts(candidate string, s *seating.Sitting, label string) SeatFacts {
@@ -36,7 +37,7 @@ func seatFacts(candidate string, s *seating.Sitting, label string) SeatFacts {
 }
 
 func sittingFacts(s *seating.Sitting) SittingFacts {
-	return SittingFacts{Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins()}
+	return SittingFacts{Exam: s.Exam, Sitting: s.Reference, Centre: s.Centre, Room: s.Room, StartsAt: s.Begins(), EndsAt: s.Ends()}
 }
 
 func recordSeated(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, runID int64, claims []seating.Claim, of map[int64]applicant) error {

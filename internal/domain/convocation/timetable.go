@@ -25,18 +25,7 @@ func Timetable(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign st
 		return nil, err
 	}
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		sittings, err := seating.Sittings(ctx, tx, c)
-		if err != nil {
-			return err
-		}
-		usable, err := seating.Usable(ctx, tx, c.OrganisationID, sittings)
-		if err != nil {
-			return err
-		}
-		seated, err := seating.Seated(ctx, tx, c.OrganisationID, sittings)
-		for _, s := range sittings {
-			timetable = append(timetable, Timetabled{Sitting: s, Seated: seated[s.ID], Usable: usable[s.ID]})
-		}
+		timetable, err = timetabled(ctx, tx, c)
 		return err
 	})
 	return timetable, err

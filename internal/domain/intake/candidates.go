@@ -2,10 +2,13 @@ package intake
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
@@ -36,7 +39,14 @@ type candidateRow struct {
 	locale     string
 }
 
-// reference is a reference of the file, to be told from one that differs in leading zeros only.
+// person is whom the row speaks of, as far as it says.
+func (r *candidateRow) person() admission.Person {
+	return admission.Person{
+		Reference: r.reference, FamilyName: r.family, GivenName: r.given, BirthOn: r.birthOn, Email: r.email, Phone: r.phone,
+	}
+}
+
+// reference is a reference of the file, to be told from one that differs in nothing but how it is written.
 type reference struct {
 	line int32
 	text string
@@ -45,20 +55,29 @@ type reference struct {
 // candidates is an import of candidates.
 type candidates struct {
 	*importer
-	people map[digest]int32     // name and birth date → line that said them first
-	zeros  map[digest]reference // new reference without leading zeros → how the file wrote it
-	rowOf  map[int64]int32      // candidate → line that spoke of them
+	people map[admission.Mark]bearer // who may be one person → row that bore the mark first
+	zeros  map[digest]reference      // new reference, as references are compared → how the file wrote it
+	rowOf  map[int64]int32           // candidate → line that spoke of them
 
 	plan      *candidatePlan // of the chunk under way
-	known     knownReferences
+	known     known
 	lastFiled time.Time // of those whom the file gave no instant
 }
 
-// knownReferences is what was last found out about the references of the campaign.
-type knownReferences struct {
-	admission.References
-	revision admission.Revision // at which it was true
-	read     bool
+// bearer is the first row of the file that bore a mark.
+type bearer struct {
+	line int32
+	born admission.Mark // by birth date; 0: it says none
+}
+
+// known is what was last found out about the candidates of the campaign.
+type known struct {
+	revision   admission.Revision // at which it was true
+	read       bool
+	upTo       int64            // the candidate up to whom it goes
+	numbers    int64            // the highest number of N000001, N000002 …, given to files that came without
+	references admission.Marked // as references are compared
+	people     admission.Marked
 }
 
 func (k *candidates) task() string    { return taskCandidates }
@@ -105,10 +124,10 @@ func firstNamed(names []string) []string {
 
 func (k *candidates) read(e *entry[candidateRow]) {
 	r, v := &e.record, &e.verdict
-	r.reference = k.text(v, colReference, mostCode)
+	r.reference = norm.NFKC.String(k.text(v, colReference, mostCode))
 	r.family, r.given = k.text(v, colFamily, mostText), k.text(v, colGiven, mostText)
 	v.reference, v.name = r.reference, admission.Filed{FamilyName: r.family, GivenName: r.given}.Name()
-	if v.outcome == pending && fold(r.family) == "" {
+	if v.outcome == pending && admission.Fold(r.family) == "" {
 		v.rejectField(k.importer, colFamily, "name_missing", nil)
 	}
 	k.readBirth(v, r)
@@ -137,18 +156,18 @@ func (k *candidates) readBirth(v *verdict, r *candidateRow) {
 }
 
 func (k *candidates) readContacts(v *verdict, r *candidateRow) {
-	reason, doubtful := "", false
+	reason, doubt := "", ""
 	if text := k.text(v, colEmail, mostText*2); text != "" {
 		if r.email, reason = readEmail(text); reason != "" {
 			v.rejectField(k.importer, colEmail, reason, nil)
 		}
 	}
 	if text := k.text(v, colPhone, mostText); text != "" {
-		r.phone, reason, doubtful = readPhone(text, k.campaign.Country)
+		r.phone, reason, doubt = readPhone(text, k.campaign.Country)
 		if reason != "" {
 			v.rejectField(k.importer, colPhone, reason, nil)
-		} else if doubtful {
-			v.warnField(k.importer, colPhone, "phone_doubtful", problem.Facts{"phone": r.phone})
+		} else if doubt != "" {
+			v.warnField(k.importer, colPhone, doubt, problem.Facts{"phone": r.phone})
 		}
 	}
 }
@@ -158,12 +177,13 @@ func (k *candidates) readFiledAt(v *verdict, r *candidateRow) {
 	if text == "" {
 		return
 	}
-	at, _, err := k.order.Instant(text, k.zone)
+	hour, err := ReadHour(k.order, text, k.zone)
 	if err != nil {
 		v.rejectCell(k.importer, colFiledAt, err)
 		return
 	}
-	at = at.Truncate(time.Microsecond) // what the database keeps
+	k.warnTwice(v, colFiledAt, hour)
+	at := hour.At.Truncate(time.Microsecond) // what the database keeps
 	r.filedAt = &at
 }
 
@@ -194,7 +214,7 @@ func (k *candidates) readLocale(v *verdict, r *candidateRow) {
 // identify settles by what the row is recognised: its reference, else name and birth date, else
 // name and contact. The given name is always part of it, so that siblings stay two.
 func (k *candidates) identify(v *verdict, r *candidateRow) {
-	name := fold(r.family) + "|" + fold(r.given)
+	name := admission.Fold(r.family) + "|" + admission.Fold(r.given)
 	if r.birthOn != nil {
 		r.birthKey = "birth|" + name + "|" + r.birthOn.Format(time.DateOnly)
 	}
@@ -216,19 +236,29 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 	k.comparePeople(v, r)
 }
 
-// comparePeople warns of one name and birth date on two rows that are kept apart.
+// comparePeople warns of two rows that may be one person's and are kept apart (admission.PerhapsSame).
 func (k *candidates) comparePeople(v *verdict, r *candidateRow) {
-	if r.birthKey == "" {
-		return
+	self, marks := bearer{line: int32(v.line)}, r.person().Marks()
+	if r.birthOn != nil {
+		self.born = marks[0]
 	}
-	key := digestOf("person", r.birthKey)
-	first, again := k.people[key]
-	if !again {
-		k.people[key] = int32(v.line)
-		return
+	again := map[bearer]int{} // rows before → marks that they share with this one
+	for _, mark := range marks {
+		first, known := k.people[mark]
+		if !known {
+			k.people[mark] = self
+			continue
+		}
+		again[first]++
 	}
-	if seen, ok := k.seen[v.identity]; !ok || seen.line != first {
-		v.warnField(k.importer, colFamily, "perhaps_same_person", problem.Facts{"first_line": int(first), "name": v.name})
+	maps.DeleteFunc(again, func(first bearer, shared int) bool {
+		seen, known := k.seen[v.identity]
+		otherDay := self.born != 0 && first.born != 0 && self.born != first.born
+		return known && seen.line == first.line || otherDay && shared < 2
+	})
+	if len(again) > 0 {
+		first := slices.MinFunc(slices.Collect(maps.Keys(again)), func(a, b bearer) int { return int(a.line - b.line) })
+		v.warnField(k.importer, colFamily, "perhaps_same_person", problem.Facts{"first_line": int(first.line), "name": v.name})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
@@ -247,6 +249,40 @@ func TestCandidates_MonthFirst(t *testing.T) {
 	}
 }
 
+// A status is known by its label as people write it; where accents are all that tells two apart, they count.
+func TestCandidates_StatusByItsLabel(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.candidates("dossier;nom;statut", "1;Diop;depose", "2;Fall;  ADMIS à  CONCOURIR ", "3;Ba;rejete", "4;Sow;Accepté", "5;Ly;Admis-a-concourir")
+	wantSaid(t, r.Rejected, "5:statut:status_unknown")
+	want := "filed accepted rejected accepted"
+	if got := b.text("select string_agg(s.code, ' ' order by k.reference) from candidate k join status s on s.id = k.status_id"); got != want {
+		t.Errorf("the statuses are %s, want %s", got, want)
+	}
+	b.tx(func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "update status set label = case code when 'filed' then 'Archive' else 'Archivé' end where code in ('filed', 'rejected')")
+		return err
+	})
+	r = b.candidates("dossier;nom;statut", "6;Diop;ARCHIVE", "7;Fall;archivé", "8;Ba;archivè")
+	wantSaid(t, r.Rejected, "4:statut:status_unknown")
+}
+
+// A rejected row is named once, among the rejected ones: nothing of it was taken. What the row shows of
+// the file as a whole is said all the same.
+func TestCandidates_NoWarningsOfRejectedRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.candidates("dossier;nom;e-mail;besoins;né le", "1;\"Di\nop\";awa;lunettes;11/04/2006", "2;\"Fa\nll\";a@b.org;lunettes;12/25/2006",
+		"3;\"B\na\";inconnu;lunettes;04/25/2006", "4;Sow;;lunettes;05/06/2006", "4;Sow;;lunettes;05/06/2006", "5;Ka;awa;;", "5;Ka;awa;;")
+	wantSaid(t, r.Rejected, "2:e-mail:email_wrong 6:e-mail:email_wrong 10:e-mail:email_wrong 11:e-mail:email_wrong")
+	wantSaid(t, r.Warnings, "4:nom:line_break_joined 4:besoins:needs_by_hand 4:né le:dates_month_first 8:besoins:needs_by_hand 9:besoins:needs_by_hand 9::row_copy")
+	if r.WarningCount != 6 {
+		t.Errorf("%d warnings are counted", r.WarningCount)
+	}
+	r = b.candidates("dossier;nom;e-mail;né le", "7;Diop;awa;12/25/2006", "8;Fall;;04/25/2006")
+	wantSaid(t, r.Warnings, "2:né le:dates_month_first")
+}
+
 // Every cell at fault of a row is named, and the row counts once.
 func TestCandidates_SeveralMistakesInARow(t *testing.T) {
 	t.Parallel()
@@ -305,7 +341,7 @@ func TestCandidates_SeatedKeepTheirSeat(t *testing.T) {
 	b.seat("1", 7)
 	r := b.candidates(header, "1;Diop;Awa;;;;rejected;;Nord;PHYS;;", "2;Fall;Ali;;;;rejected;;Nord;PHYS;;")
 	wantCounts(t, r, "read 2 created 0 updated 2 unchanged 0 rejected 0 ignored 0")
-	wantSaid(t, r.Warnings, "2:épreuves:registration_kept 2:statut:seat_kept 2:centre:seat_kept")
+	wantSaid(t, r.Warnings, "2:épreuves:registration_kept 2:statut:seat_kept 2:centre:seat_kept 3:épreuves:registration_taken")
 	if w := r.Warnings[1]; w.Name != "Diop Awa" || w.Facts["seat"] != "S001/007" {
 		t.Errorf("the warning names %+v", w)
 	}
@@ -374,7 +410,7 @@ func TestCandidates_DryRunWritesNothing(t *testing.T) {
 	b := setup(t, "MATH")
 	b.candidates("dossier;nom", "1;Diop", "2;Fall")
 	before, runs := b.snapshot(), b.count("run")
-	lines := []string{"dossier;nom;né le", "1;Diallo;", "2;Fall;", "3;Ba;01/01/2008", "3;Ba;01/01/2008", "4;;", "4;Ba;01/01/2008", "02;Ly;"}
+	lines := []string{"dossier;nom;né le", "1;Diop;02/02/2008", "2;Fall;", "3;Ba;01/01/2008", "3;Ba;01/01/2008", "4;;", "4;Ba;01/01/2008", "02;Ly;"}
 	dry, err := intake.Candidates(t.Context(), b.db, b.actor, "concours", "c.csv", csv(lines...), intake.Options{DryRun: true})
 	b.must(err)
 	if b.snapshot() != before || b.count("run") != runs || dry.RunID != 0 {
@@ -407,7 +443,7 @@ func TestCandidates_OtherOrganisation(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "MATH")
 	stranger := b.actor
-	stranger.Installation, stranger.OrganisationID = false, b.org.ID+1
+	stranger.Installation, stranger.OrganisationID, stranger.Role = false, b.org.ID+1, "manager"
 	_, err := intake.Candidates(t.Context(), b.db, stranger, "concours", "c.csv", csv("dossier;nom", "1;Diop"), intake.Options{})
 	if !problem.Has(err, "campaign_unknown") {
 		t.Errorf("a stranger imports: %v", err)
@@ -416,4 +452,25 @@ func TestCandidates_OtherOrganisation(t *testing.T) {
 	if !problem.Has(err, "campaign_unknown") {
 		t.Errorf("a stranger exports: %v", err)
 	}
+}
+
+// The instant of filing decides who is seated first: one of an hour that the clocks show twice is
+// taken as the first, with a warning that says how to write the second. So is the instant of a payment.
+func TestCandidatesAndPayments_HourThatComesTwice(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	_, err := testdb.Owner(t, b.url).Exec(t.Context(), "update organisation set time_zone = 'Europe/Paris'; update status set opens_payment = true")
+	b.must(err)
+	r := b.candidates("dossier;nom;déposé le", "1;Diop;26/10/2025 02:30", "2;Fall;2025-10-26 02:30+01:00", "3;Ba;26/10/2025", "4;Sy;30/03/2025 02:30")
+	wantSaid(t, r.Warnings, "2:déposé le:time_comes_twice")
+	wantSaid(t, r.Rejected, "5:déposé le:skipped_time")
+	if got := r.Warnings[0].Facts; got["understood"] != "2025-10-26 02:30+02:00" || got["other"] != "2025-10-26 02:30+01:00" || got["zone"] != "Europe/Paris" {
+		t.Errorf("it says %v", got)
+	}
+	if got := b.text("select string_agg(to_char(filed_at at time zone 'UTC', 'DD HH24:MI'), ', ' order by reference) from candidate"); got != "26 00:30, 26 01:30, 25 22:00" {
+		t.Errorf("filed at %s", got)
+	}
+	r = b.payments("dossier;montant;date", "1;10000;26/10/2025 02:30", "2;10000;2025-10-26 02:30+01:00")
+	wantSaid(t, r.Warnings, "2:date:time_comes_twice")
+	wantCounts(t, r, "read 2 created 2 updated 0 unchanged 0 rejected 0 ignored 0")
 }

@@ -8,31 +8,25 @@ import (
 	"unicode"
 
 	"github.com/nyaruka/phonenumbers"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
+
+	"usher/internal/domain/admission"
 )
 
-// nameKey compares names as the database's name_key does: without regard to case and spacing.
+// nameKey compares names as the database's name_key does: without regard to case and spacing, by the
+// full rules of Unicode, where the small form of a letter may be two, or depend on where it stands.
 func nameKey(text string) string {
-	return strings.ToLower(strings.Join(strings.Fields(norm.NFKC.String(text)), " "))
+	// A Caser keeps a state: each text has its own.
+	return cases.Lower(language.Und).String(strings.Join(strings.Fields(norm.NFKC.String(text)), " "))
 }
 
-// fold compares people's names and words: letters and digits only, without case and accents, so
-// that N'Guessan, N’GUESSAN and Nguessan are one name. Letters of their own (ɛ, ɔ, ŋ) stay.
-func fold(text string) string {
-	var folded strings.Builder
-	for _, r := range norm.NFKD.String(text) {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			folded.WriteRune(unicode.ToLower(r))
-		}
-	}
-	return folded.String()
-}
-
-// foldWords is fold with the words kept apart.
+// foldWords is admission.Fold with the words kept apart.
 func foldWords(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '-' || r == '_' })
 	for i, word := range words {
-		words[i] = fold(word)
+		words[i] = admission.Fold(word)
 	}
 	return strings.Join(words, " ")
 }
@@ -63,12 +57,26 @@ var (
 	phoneParts  = regexp.MustCompile(`(?i)[;,/|&]|\b(?:ou|et|or|and|o|y)\b`)
 	phoneSigns  = regexp.MustCompile(`^[0-9+ ().\-/,;|]+$`)
 	phoneDigits = 6 // fewer are part of a number, not another one
+
+	// A program that took a phone for an amount gives it decimals.
+	phoneDecimals = regexp.MustCompile(`^[0-9]{6,}[.,]0{1,2}$`)
+	bareNumber    = regexp.MustCompile(`^[1-9][0-9]{9,}$`)
 )
+
+const displayedDigits = 6 // at most, of a number that a spreadsheet shortens: 2.23E+10, 2.23701E+10
+
+// rounded reports whether bare digits may be what a spreadsheet left of a number that it shortened: saved as it was
+// displayed, opened and saved once more, it comes back with zeros for the digits that are gone, and looks like any other.
+// Where no such number exists, that is what happened; where one does, it is a number that people like, and nobody can
+// tell. Written as a person writes a phone, with + or spaces or zeros in front, the same digits are beyond doubt.
+func rounded(text string) bool {
+	return bareNumber.MatchString(text) && len(strings.TrimRight(text, "0")) <= displayedDigits
+}
 
 // readPhone reads one number by the conventions of a country (ISO code) and returns it as E.164. A
 // number that could exist but is in no known range is taken, with a doubt: numbering plans change
-// faster than libraries.
-func readPhone(text, country string) (e164, reason string, doubtful bool) {
+// faster than libraries. Of what is rounded the reverse is true.
+func readPhone(text, country string) (e164, reason, doubt string) {
 	text = norm.NFKC.String(text)
 	text = strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Pd, r) {
@@ -77,10 +85,10 @@ func readPhone(text, country string) (e164, reason string, doubtful bool) {
 		return r
 	}, text)
 	if severalNumbers(text) {
-		return "", "phone_several", false
+		return "", "phone_several", ""
 	}
-	if !phoneSigns.MatchString(text) {
-		return "", "phone_wrong", false
+	if !phoneSigns.MatchString(text) || phoneDecimals.MatchString(text) {
+		return "", "phone_wrong", ""
 	}
 	digits := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -92,10 +100,19 @@ func readPhone(text, country string) (e164, reason string, doubtful bool) {
 		digits = "+" + digits
 	}
 	number, err := phonenumbers.Parse(digits, country)
-	if err != nil || phonenumbers.IsPossibleNumberWithReason(number) != phonenumbers.IS_POSSIBLE {
-		return "", "phone_impossible", false
+	possible := err == nil && phonenumbers.IsPossibleNumberWithReason(number) == phonenumbers.IS_POSSIBLE
+	known := possible && phonenumbers.IsValidNumber(number)
+	switch {
+	case !known && rounded(text):
+		return "", "phone_rounded", ""
+	case !possible:
+		return "", "phone_impossible", ""
+	case rounded(text):
+		doubt = "phone_perhaps_rounded"
+	case !known:
+		doubt = "phone_doubtful"
 	}
-	return phonenumbers.Format(number, phonenumbers.E164), "", !phonenumbers.IsValidNumber(number)
+	return phonenumbers.Format(number, phonenumbers.E164), "", doubt
 }
 
 func severalNumbers(text string) bool {
@@ -153,7 +170,7 @@ func readNeeds(text string) (kept string, accessible, unknown bool) {
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;|/+", r) }) {
 		if accessibleWords[foldWords(part)] {
 			accessible = true
-		} else if fold(part) != "" {
+		} else if admission.Fold(part) != "" {
 			unknown = true
 		}
 	}
@@ -173,7 +190,7 @@ var languageWords = func() map[string]string {
 		"es": "es|esp|spa|espagnol|espagnole|spanish|español|española|castellano|es-es|es-mx",
 	} {
 		for _, word := range strings.Split(list, "|") {
-			all[fold(word)] = lang
+			all[admission.Fold(word)] = lang
 		}
 	}
 	return all
@@ -181,6 +198,6 @@ var languageWords = func() map[string]string {
 
 // readLanguage reads a language by its code or by its name in one of the program's languages.
 func readLanguage(text string) (lang string, ok bool) {
-	lang, ok = languageWords[fold(text)]
+	lang, ok = languageWords[admission.Fold(text)]
 	return lang, ok
 }

@@ -1,6 +1,10 @@
 package intake
 
-import "testing"
+import (
+	"testing"
+
+	"usher/internal/domain/admission"
+)
 
 func TestReadAmount(t *testing.T) {
 	for _, c := range []struct {
@@ -48,29 +52,40 @@ func TestReadAmount(t *testing.T) {
 
 func TestReadPhone(t *testing.T) {
 	for _, c := range []struct {
-		text, country, e164, reason string
-		doubtful                    bool
+		text, country, e164, reason, doubt string
 	}{
-		{"76 12 34 56", "ML", "+22376123456", "", false},
-		{"(+223) 76-12-34-56", "ML", "+22376123456", "", false},
-		{"76/12/34/56", "ML", "+22376123456", "", false},
-		{"0022376123456", "ML", "+22376123456", "", false},
-		{"+33 6 39 98 00 12", "ML", "+33639980012", "", true},
-		{"0639980012", "FR", "+33639980012", "", true},
-		{"639980012", "FR", "+33639980012", "", true},
-		{"33639980012", "FR", "+33639980012", "", true},
-		{"76123456 / 66123456", "ML", "", "phone_several", false},
-		{"76123456 ou 66123456", "ML", "", "phone_several", false},
-		{"+22376123456 +22366123456", "ML", "", "phone_several", false},
-		{"7612345666123456", "ML", "", "phone_impossible", false},
-		{"33639980012", "ML", "", "phone_impossible", false},
-		{"12 34", "ML", "", "phone_impossible", false},
-		{"76 12 34 AB", "ML", "", "phone_wrong", false},
-		{"néant", "ML", "", "phone_wrong", false},
+		{"76 12 34 56", "ML", "+22376123456", "", ""},
+		{"(+223) 76-12-34-56", "ML", "+22376123456", "", ""},
+		{"76/12/34/56", "ML", "+22376123456", "", ""},
+		{"0022376123456", "ML", "+22376123456", "", ""},
+		{"+33 6 39 98 00 12", "ML", "+33639980012", "", "phone_doubtful"},
+		{"0639980012", "FR", "+33639980012", "", "phone_doubtful"},
+		{"639980012", "FR", "+33639980012", "", "phone_doubtful"},
+		{"33639980012", "FR", "+33639980012", "", "phone_doubtful"},
+		{"76123456 / 66123456", "ML", "", "phone_several", ""},
+		{"76123456 ou 66123456", "ML", "", "phone_several", ""},
+		{"+22376123456 +22366123456", "ML", "", "phone_several", ""},
+		{"7612345666123456", "ML", "", "phone_impossible", ""},
+		{"33639980012", "ML", "", "phone_impossible", ""},
+		{"12 34", "ML", "", "phone_impossible", ""},
+		// Bare digits that end in zeros from where a spreadsheet stops to display: its 2.23E+10, written out. Where the
+		// number exists, it may as well be whole.
+		{"22300000000", "ML", "", "phone_rounded", ""},
+		{"22376500000", "ML", "+22376500000", "", "phone_perhaps_rounded"},
+		{"22400000000", "ML", "", "phone_rounded", ""},
+		{"0022376500000", "ML", "+22376500000", "", ""},
+		{"22376512000", "ML", "+22376512000", "", ""},
+		{"+22376500000", "ML", "+22376500000", "", ""},
+		{"223 76 50 00 00", "ML", "+22376500000", "", ""},
+		{"76500000", "ML", "+22376500000", "", ""},
+		{"70123456.0", "DE", "", "phone_wrong", ""},
+		{"22370123456,00", "ML", "", "phone_wrong", ""},
+		{"76 12 34 AB", "ML", "", "phone_wrong", ""},
+		{"néant", "ML", "", "phone_wrong", ""},
 	} {
-		e164, reason, doubtful := readPhone(c.text, c.country)
-		if e164 != c.e164 || reason != c.reason || doubtful != c.doubtful {
-			t.Errorf("%s is %q %q %t, want %q %q %t", c.text, e164, reason, doubtful, c.e164, c.reason, c.doubtful)
+		e164, reason, doubt := readPhone(c.text, c.country)
+		if e164 != c.e164 || reason != c.reason || doubt != c.doubt {
+			t.Errorf("%s is %q %q %q, want %q %q %q", c.text, e164, reason, doubt, c.e164, c.reason, c.doubt)
 		}
 	}
 }
@@ -123,12 +138,12 @@ func TestReadNeeds(t *testing.T) {
 // What makes two names one, and what keeps them apart.
 func TestFold(t *testing.T) {
 	for _, same := range [][2]string{{"N'Guessan", "N’GUESSAN"}, {"Éric", "eric"}, {"Kɔ̀ɔ̀nyɛ́", "kɔɔnyɛ"}, {"De  Rien", "de-rien"}} {
-		if fold(same[0]) != fold(same[1]) {
+		if admission.Fold(same[0]) != admission.Fold(same[1]) {
 			t.Errorf("%s and %s are two names", same[0], same[1])
 		}
 	}
 	for _, other := range [][2]string{{"Kɔnɛ", "Kone"}, {"Awa", "Ali"}, {"Ŋolo", "Nolo"}} {
-		if fold(other[0]) == fold(other[1]) {
+		if admission.Fold(other[0]) == admission.Fold(other[1]) {
 			t.Errorf("%s and %s are one name", other[0], other[1])
 		}
 	}

@@ -66,6 +66,22 @@ var sittingFields = []field{
 }
 
 const (
+	colNumber     = "seat_number"
+	colLabel      = "seat_label"
+	colZone       = "zone"
+	colBlocked    = "blocked"
+	colAccessible = "accessible"
+)
+
+var planFields = []field{
+	{name: colLabel, required: true, titles: "label|étiquette|place|siège|nom de la place|étiquette de place|libellé|seat|seat label|asiento|etiqueta|etiqueta de asiento|butaca|nombre del asiento"},
+	{name: colNumber, titles: "number|numéro|n°|n° de place|numéro de place|seat number|no|num|ordre|order|número|n.º|n.º de asiento|número de asiento|orden"},
+	{name: colZone, titles: "zone|secteur|bloc|section|area|block|zona|sector|bloque"},
+	{name: colBlocked, titles: "blocked|condamnée|condamné|bloquée|bloqué|place condamnée|hors service|inutilisable|blocked seat|out of order|bloqueado|bloqueada|asiento bloqueado|inutilizable"},
+	{name: colAccessible, titles: "accessible|accessibilité|pmr|place accessible|accessible seat|wheelchair|accessibility|accesible|accesibilidad|asiento accesible|movilidad reducida"},
+}
+
+const (
 	colCandidate  = "candidate"
 	colAmount     = "amount"
 	colMethod     = "method"

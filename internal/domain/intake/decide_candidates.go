@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
@@ -30,7 +32,7 @@ type candidateNames struct {
 type centre struct {
 	ID       int64
 	Name     string
-	Key      string
+	Key      string // not read: as the names of a file are keyed
 	TimeZone string
 }
 
@@ -51,19 +53,23 @@ func namesOf(ctx context.Context, tx pgx.Tx, c admission.Campaign) (candidateNam
 }
 
 func centresOf(ctx context.Context, tx pgx.Tx, organisationID int64) ([]centre, error) {
-	rows, err := tx.Query(ctx, `select id, name, name_key(name) as key, time_zone from centre
+	rows, err := tx.Query(ctx, `select id, name, time_zone from centre
  where organisation_id = $1 order by name collate natural_order, name collate "C"`, organisationID)
 	if err != nil {
 		return nil, fmt.Errorf("list the centres: %w", err)
 	}
-	centres, err := pgx.CollectRows(rows, pgx.RowToStructByName[centre])
+	centres, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[centre])
 	if err != nil {
 		return nil, fmt.Errorf("list the centres: %w", err)
+	}
+	for i := range centres {
+		centres[i].Key = nameKey(centres[i].Name)
 	}
 	return centres, nil
 }
 
-// status finds a status by its code or, failing that, by its label.
+// status finds a status by its code or, failing that, by its label, or else by whichever of the two
+// is alone in differing in accents and hyphens only.
 func (n candidateNames) status(wanted string) (admission.Status, bool) {
 	key := nameKey(wanted)
 	for _, word := range []func(admission.Status) string{
@@ -75,7 +81,20 @@ func (n candidateNames) status(wanted string) (admission.Status, bool) {
 			}
 		}
 	}
-	return admission.Status{}, false
+	return n.statusLike(wanted)
+}
+
+func (n candidateNames) statusLike(wanted string) (admission.Status, bool) {
+	var like []admission.Status
+	for _, s := range n.statuses {
+		if words := foldWords(wanted); words != "" && (foldWords(s.Code) == words || foldWords(s.Label) == words) {
+			like = append(like, s)
+		}
+	}
+	if len(like) != 1 {
+		return admission.Status{}, false
+	}
+	return like[0], true
 }
 
 func (n candidateNames) statusLabel(id int64) string {
@@ -139,7 +158,8 @@ type storedCandidates struct {
 	byReference map[string]admission.Filed
 	byKey       map[string]admission.Filed
 	alike       []admission.Filed
-	near        map[string]string // reference without leading zeros → one that exists
+	near        map[admission.Mark]admission.Filed // under a reference that is written otherwise
+	meant       map[int64]bool                     // whom a row names by reference or key
 }
 
 func (k *candidates) decide(ctx context.Context, tx pgx.Tx, rows []*entry[candidateRow]) (func(context.Context, pgx.Tx) error, error) {
@@ -160,6 +180,10 @@ func (k *candidates) decide(ctx context.Context, tx pgx.Tx, rows []*entry[candid
 	if err := k.keepClaimed(ctx, tx, plan); err != nil {
 		return nil, err
 	}
+	k.warnUnregistered(plan)
+	if err := k.warnAlike(ctx, tx, plan); err != nil {
+		return nil, err
+	}
 	plan.drawOutcomes()
 	if err := k.warnSeated(ctx, tx, plan); err != nil {
 		return nil, err
@@ -168,7 +192,7 @@ func (k *candidates) decide(ctx context.Context, tx pgx.Tx, rows []*entry[candid
 }
 
 func (k *candidates) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[candidateRow]) (storedCandidates, error) {
-	s := storedCandidates{byReference: map[string]admission.Filed{}, byKey: map[string]admission.Filed{}, near: map[string]string{}}
+	s := storedCandidates{byReference: map[string]admission.Filed{}, byKey: map[string]admission.Filed{}, meant: map[int64]bool{}}
 	var references, keys []string
 	for _, e := range rows {
 		r := e.record
@@ -187,11 +211,15 @@ func (k *candidates) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[candid
 	}
 	for _, f := range found {
 		s.byReference[f.Reference] = f
+		s.meant[f.ID] = true
 		if f.IdentityKey != "" {
 			s.byKey[f.IdentityKey] = f
 		}
 	}
 	if s.alike, err = k.lookUpAlike(ctx, tx, rows, s); err != nil {
+		return s, err
+	}
+	if err := k.lookAtCampaign(ctx, tx, references); err != nil {
 		return s, err
 	}
 	s.near, err = k.lookUpNear(ctx, tx, references, s)
@@ -225,36 +253,98 @@ func (k *candidates) lookUpAlike(ctx context.Context, tx pgx.Tx, rows []*entry[c
 	return admission.FiledAlike(ctx, tx, k.campaign, days, emails, phones)
 }
 
-// lookUpNear finds references that differ from new ones in leading zeros only: each is tried in
-// every length that references of this campaign have.
-func (k *candidates) lookUpNear(ctx context.Context, tx pgx.Tx, references []string, s storedCandidates) (map[string]string, error) {
+// lookAtCampaign learns who has come to the campaign since it was last looked at.
+func (k *candidates) lookAtCampaign(ctx context.Context, tx pgx.Tx, references []string) error {
 	if !k.known.read || !k.options.DryRun && k.known.revision != k.revision {
-		found, err := admission.ReferencesOf(ctx, tx, k.campaign)
+		err := admission.EachPerson(ctx, tx, k.campaign, k.known.upTo, func(p admission.Person) {
+			k.known.upTo = p.ID
+			k.known.numbers = max(k.known.numbers, generatedNumber(p.Reference))
+			k.known.references.Add(admission.MarkOf(bareReference(p.Reference)), p.ID)
+			for _, mark := range p.Marks() {
+				k.known.people.Add(mark, p.ID)
+			}
+		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		found.Numbers = max(found.Numbers, k.known.Numbers)
-		k.known = knownReferences{References: found, revision: k.revision, read: true}
+		k.known.revision, k.known.read = k.revision, true
 	}
-	var spellings []string
+	for _, reference := range references { // a number that a row brings along is not given to another
+		k.known.numbers = max(k.known.numbers, generatedNumber(reference))
+	}
+	return nil
+}
+
+// lookUpNear finds those whose references differ from new ones only in how they are written.
+func (k *candidates) lookUpNear(ctx context.Context, tx pgx.Tx, references []string, s storedCandidates) (map[admission.Mark]admission.Filed, error) {
+	near := map[admission.Mark]int64{}
+	var ids []int64
 	for _, reference := range references {
 		if _, exists := s.byReference[reference]; exists {
 			continue
 		}
-		bare := strings.TrimLeft(reference, "0")
-		for _, length := range k.known.Lengths {
-			zeros := length - utf8.RuneCountInString(bare)
-			if spelling := strings.Repeat("0", max(zeros, 0)) + bare; zeros >= 0 && spelling != reference {
-				spellings = append(spellings, spelling)
+		for _, mark := range referenceMarks(reference) {
+			if those := k.known.references.With(mark); len(those) > 0 {
+				near[mark] = those[0]
+				ids = append(ids, those[0])
 			}
 		}
 	}
-	exist, err := admission.KnownReferences(ctx, tx, k.campaign, spellings)
-	near := map[string]string{}
-	for reference := range exist {
-		near[strings.TrimLeft(reference, "0")] = reference
+	filed, err := admission.FiledOf(ctx, tx, k.campaign, ids)
+	if err != nil {
+		return nil, err
 	}
-	return near, err
+	found := map[admission.Mark]admission.Filed{}
+	for mark, id := range near {
+		if f, there := filed[id]; there {
+			found[mark] = f
+			s.meant[id] = true
+		}
+	}
+	return found, nil
+}
+
+// foldReference compares references as people write them: capitals, and forms of letters and digits, make no other one.
+func foldReference(reference string) string { return strings.ToLower(norm.NFKC.String(reference)) }
+
+// Spreadsheets take a reference of digits for a number: 417 comes back as 417.0, and 1000 as 1E3.
+var (
+	decimalsOfZero = regexp.MustCompile(`^[0-9]+\.0+$`)
+	powerOfTen     = regexp.MustCompile(`^([0-9]{1,12})[eE]\+?([0-9]{1,2})$`)
+)
+
+// inFull is the number that a reference like 1E3 stands for; empty: it has not that form.
+func inFull(reference string) string {
+	parts := powerOfTen.FindStringSubmatch(reference)
+	if parts == nil {
+		return ""
+	}
+	zeros, _ := strconv.Atoi(parts[2]) // two digits are always one
+	return parts[1] + strings.Repeat("0", zeros)
+}
+
+// referenceMarks are by what a reference is compared with others: without regard to zeros in front, and as the number that
+// it may have been before a spreadsheet shortened it.
+func referenceMarks(reference string) []admission.Mark {
+	marks := []admission.Mark{admission.MarkOf(bareReference(reference))}
+	if full := inFull(reference); full != "" {
+		marks = append(marks, admission.MarkOf(bareReference(full)))
+	}
+	return marks
+}
+
+func bareReference(reference string) string { return strings.TrimLeft(foldReference(reference), "0") }
+
+var generatedShape = regexp.MustCompile(`^N([0-9]{1,12})$`)
+
+// generatedNumber is the number of a reference that has the form of a generated one; else 0.
+func generatedNumber(reference string) int64 {
+	digits := generatedShape.FindStringSubmatch(reference)
+	if digits == nil {
+		return 0
+	}
+	number, _ := strconv.ParseInt(digits[1], 10, 64) // twelve digits are always one
+	return number
 }
 
 func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
@@ -263,7 +353,7 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 		v.rejectField(k.importer, colBirth, "birth_in_future", nil)
 		return
 	}
-	before, exists := k.find(v, r, plan.stored)
+	before, exists := k.find(v, r, plan)
 	if v.outcome == rejected {
 		return
 	}
@@ -285,26 +375,68 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 		v.warnField(k.importer, colFiledAt, "filed_in_future", nil)
 	}
 	if exists {
+		k.besideHands(v, r, before, &after, plan.names)
 		k.change(e, before, after, plan)
 		return
 	}
 	k.add(e, after, plan)
 }
 
+// besideHands lets what somebody wrote over a file stand until a file says something new, and names both.
+func (k *candidates) besideHands(v *verdict, r *candidateRow, before admission.Filed, after *admission.Filed, names candidateNames) {
+	if len(before.Overwritten) == 0 {
+		return
+	}
+	wanted := changesOf(before, *after, names)
+	kept, lost := after.Settle(before, r.says())
+	for _, field := range kept {
+		v.warnField(k.importer, field, "hand_kept", problem.Facts{
+			"kept": wanted[field][0], "said": wanted[field][1], "command": k.handCommand(before.Reference, field),
+		})
+	}
+	for _, field := range lost {
+		v.warnField(k.importer, field, "hand_overwritten", problem.Facts{
+			"lost": wanted[field][0], "said": wanted[field][1], "command": k.handCommand(before.Reference, field),
+		})
+	}
+}
+
+// handCommand is what writes a field of a candidate by hand.
+func (k *candidates) handCommand(reference, field string) string {
+	command := "usher candidate edit "
+	if field == colStatus {
+		command = "usher candidate status "
+	}
+	return command + shellQuoted(reference) + " --campaign " + k.campaign.Slug
+}
+
+// says lists the fields of which the row says something.
+func (r *candidateRow) says() []string {
+	fields := []string{colFamily}
+	for _, cell := range []struct {
+		field string
+		said  bool
+	}{
+		{colGiven, r.given != ""},
+		{colEmail, r.email != ""},
+		{colPhone, r.phone != ""},
+		{colStatus, r.status != ""},
+		{colCentre, r.centre != ""},
+		{colNeeds, r.needsGiven},
+		{colLocale, r.locale != ""},
+	} {
+		if cell.said {
+			fields = append(fields, cell.field)
+		}
+	}
+	return fields
+}
+
 // find recognises the candidate of a row.
-func (k *candidates) find(v *verdict, r *candidateRow, s storedCandidates) (admission.Filed, bool) {
+func (k *candidates) find(v *verdict, r *candidateRow, plan *candidatePlan) (admission.Filed, bool) {
+	s := plan.stored
 	if r.reference != "" {
-		if f, ok := s.byReference[r.reference]; ok {
-			return f, true
-		}
-		if other, ok := s.near[strings.TrimLeft(r.reference, "0")]; ok {
-			v.rejectField(k.importer, colReference, "reference_zeros_stored", problem.Facts{"other": other})
-			return admission.Filed{}, false
-		}
-		if f, ok := s.byKey[r.birthKey]; ok && r.birthKey != "" {
-			v.warnField(k.importer, colReference, "perhaps_same_person_stored", problem.Facts{"other": f.Reference, "name": f.Name()})
-		}
-		return admission.Filed{}, false
+		return k.findReference(v, r, s)
 	}
 	for _, key := range []string{r.birthKey, r.contactKey} {
 		if f, ok := s.byKey[key]; ok && key != "" {
@@ -312,39 +444,121 @@ func (k *candidates) find(v *verdict, r *candidateRow, s storedCandidates) (admi
 			return f, true
 		}
 	}
-	return k.findAlike(v, r, s)
+	return k.findAlike(v, r, plan)
 }
 
-// compareZeros refuses a new 417 beside a new 000417: one of them lost its zeros in a spreadsheet.
+// findReference recognises the candidate of a reference, and refuses one that is somebody else's: their seat, their money
+// and what they were told would silently become another person's.
+func (k *candidates) findReference(v *verdict, r *candidateRow, s storedCandidates) (admission.Filed, bool) {
+	f, ok := s.byReference[r.reference]
+	if !ok {
+		f, ok = k.findNear(v, r, s)
+	}
+	if !ok {
+		return admission.Filed{}, false
+	}
+	facts := problem.Facts{"reference": f.Reference, "was": f.Name(), "said": v.name, "command": k.handCommand(f.Reference, colFamily)}
+	switch likenessOf(f, r.person()) {
+	case admission.Other:
+		v.rejectField(k.importer, colReference, "reference_of_another", facts)
+		return admission.Filed{}, false
+	case admission.Doubtful:
+		v.warnField(k.importer, colReference, "reference_perhaps_another", facts)
+	case admission.Same:
+	}
+	v.reference = f.Reference
+	return f, true
+}
+
+// findNear recognises a reference in other capitals, and refuses one that lost its zeros or was taken for a number.
+func (k *candidates) findNear(v *verdict, r *candidateRow, s storedCandidates) (admission.Filed, bool) {
+	if decimalsOfZero.MatchString(r.reference) {
+		whole, _, _ := strings.Cut(r.reference, ".")
+		v.rejectField(k.importer, colReference, "reference_decimals", problem.Facts{"whole": whole})
+		return admission.Filed{}, false
+	}
+	for _, mark := range referenceMarks(r.reference) {
+		near, there := s.near[mark]
+		if !there {
+			continue
+		}
+		if foldReference(near.Reference) == foldReference(r.reference) {
+			return near, true
+		}
+		reason := "reference_zeros_stored"
+		if bareReference(near.Reference) != bareReference(r.reference) {
+			reason = "reference_shortened"
+		}
+		v.rejectField(k.importer, colReference, reason, problem.Facts{"other": near.Reference, "name": near.Name()})
+		break
+	}
+	return admission.Filed{}, false
+}
+
+// likenessOf compares a row with a candidate as they are, as files called them, and as they were ever called.
+func likenessOf(f admission.Filed, row admission.Person) admission.Likeness {
+	most := admission.Other
+	for _, as := range slices.Concat([]admission.Filed{f}, asFilesSaid(f), f.KnownBefore()) {
+		most = max(most, admission.LikenessOf(as.Person(), row))
+	}
+	return most
+}
+
+// compareZeros refuses a new 417 beside a new 000417, which lost its zeros in a spreadsheet, and a new a1 beside a new A1. A
+// new 1E3 may be a number that a spreadsheet shortened, or a reference that looks so: where nobody has the number, it is
+// taken, and named.
 func (k *candidates) compareZeros(v *verdict, r *candidateRow, plan *candidatePlan) {
 	if r.reference == "" || v.outcome == rejected {
 		return
 	}
-	key := digestOf(strings.TrimLeft(r.reference, "0"))
-	first, again := k.zeros[key]
-	if !again {
-		first, again = plan.zeros[key]
+	full := inFull(r.reference)
+	for _, text := range []string{r.reference, full} {
+		if text == "" {
+			continue
+		}
+		key := digestOf(bareReference(text))
+		first, again := k.zeros[key]
+		if !again {
+			first, again = plan.zeros[key]
+		}
+		switch {
+		case !again:
+			plan.zeros[key] = reference{line: int32(v.line), text: r.reference}
+		case first.text != r.reference:
+			v.rejectField(k.importer, colReference, "reference_zeros", problem.Facts{"other": first.text, "first_line": int(first.line)})
+			return
+		}
 	}
-	switch {
-	case !again:
-		plan.zeros[key] = reference{line: int32(v.line), text: r.reference}
-	case first.text != r.reference:
-		v.rejectField(k.importer, colReference, "reference_zeros", problem.Facts{"other": first.text, "first_line": int(first.line)})
+	if full != "" {
+		v.warnField(k.importer, colReference, "reference_perhaps_shortened", problem.Facts{"full": full})
 	}
 }
 
-func (k *candidates) findAlike(v *verdict, r *candidateRow, s storedCandidates) (admission.Filed, bool) {
+func (k *candidates) findAlike(v *verdict, r *candidateRow, plan *candidatePlan) (admission.Filed, bool) {
+	now := func(f admission.Filed) []admission.Filed { return []admission.Filed{f} }
 	var same []admission.Filed
-	for _, f := range s.alike {
-		if samePerson(r, f) {
-			same = append(same, f)
+	former := false
+	for _, attempt := range []struct {
+		rule   func(*candidateRow, admission.Filed) bool
+		seen   func(admission.Filed) []admission.Filed
+		former bool
+	}{
+		{samePerson, now, false},
+		{samePerson, asFilesSaid, false},                // before somebody corrected them by hand
+		{samePerson, admission.Filed.KnownBefore, true}, // before a hand or another file changed that
+		{k.changedPerson(plan), now, false},             // the row changes something of it itself
+		{k.changedPerson(plan), asFilesSaid, false},
+		{k.changedPerson(plan), admission.Filed.KnownBefore, true},
+	} {
+		if same, former = alike(r, plan.stored.alike, attempt.rule, attempt.seen), attempt.former; len(same) > 0 {
+			break
 		}
 	}
 	switch len(same) {
 	case 0:
 		return admission.Filed{}, false
 	case 1:
-		v.reference = same[0].Reference
+		k.warnRecognised(v, r, same[0], former)
 		return same[0], true
 	}
 	var references []string
@@ -355,16 +569,59 @@ func (k *candidates) findAlike(v *verdict, r *candidateRow, s storedCandidates) 
 	return admission.Filed{}, false
 }
 
+// warnRecognised names whom a row was taken for by something else than their name and birth date as they are.
+func (k *candidates) warnRecognised(v *verdict, r *candidateRow, f admission.Filed, former bool) {
+	v.reference = f.Reference
+	if former {
+		v.warnField(k.importer, colFamily, "known_before", problem.Facts{"reference": f.Reference, "was": f.Name()})
+	}
+	if r.birthOn != nil && f.BirthOn != nil && !r.birthOn.Equal(*f.BirthOn) && !former {
+		v.warnField(k.importer, colBirth, "birth_corrected", problem.Facts{
+			"reference": f.Reference, "name": f.Name(), "was": dayOf(f.BirthOn), "said": dayOf(r.birthOn),
+		})
+	}
+}
+
+// alike are those who by a rule are the person of a row, each taken in the ways in which seen shows them.
+func alike(r *candidateRow, all []admission.Filed, rule func(*candidateRow, admission.Filed) bool, seen func(admission.Filed) []admission.Filed) (same []admission.Filed) {
+	for _, f := range all {
+		if slices.ContainsFunc(seen(f), func(as admission.Filed) bool { return rule(r, as) }) {
+			same = append(same, f)
+		}
+	}
+	return same
+}
+
+// asFilesSaid is a candidate by the name and the addresses that files gave them.
+func asFilesSaid(f admission.Filed) []admission.Filed {
+	f.FamilyName, f.GivenName = f.SaidBefore(colFamily, f.FamilyName), f.SaidBefore(colGiven, f.GivenName)
+	f.Email, f.Phone = f.SaidBefore(colEmail, f.Email), f.SaidBefore(colPhone, f.Phone)
+	return []admission.Filed{f}
+}
+
 // samePerson compares a row without a reference: the whole name, and the birth date; where one of
 // the two has no birth date, e-mail and phone instead.
 func samePerson(r *candidateRow, f admission.Filed) bool {
-	if fold(r.family) != fold(f.FamilyName) || fold(r.given) != fold(f.GivenName) {
+	if admission.Fold(r.family) != admission.Fold(f.FamilyName) || admission.Fold(r.given) != admission.Fold(f.GivenName) {
 		return false
 	}
 	if r.birthOn != nil && f.BirthOn != nil {
 		return r.birthOn.Equal(*f.BirthOn)
 	}
 	return r.contactKey != "" && strings.EqualFold(r.email, f.Email) && r.phone == f.Phone
+}
+
+// changedPerson compares a row without a reference that corrects an address or the birth date, or adds one: the whole name,
+// with a given name that tells siblings apart, and what admission.PerhapsSame asks for beside it. Of whom the file speaks in
+// another row the row is no correction: both are kept, and named.
+func (k *candidates) changedPerson(plan *candidatePlan) func(*candidateRow, admission.Filed) bool {
+	return func(r *candidateRow, f admission.Filed) bool {
+		_, earlier := k.rowOf[f.ID]
+		_, here := plan.rowOf[f.ID]
+		return !earlier && !here && !plan.stored.meant[f.ID] &&
+			r.given != "" && admission.Fold(r.family) == admission.Fold(f.FamilyName) && admission.Fold(r.given) == admission.Fold(f.GivenName) &&
+			admission.PerhapsSame(r.person(), f.Person())
+	}
 }
 
 // filedNow is the instant of filing of somebody new: the file's, or the instant of import, each
@@ -463,16 +720,13 @@ func (k *candidates) add(e *entry[candidateRow], f admission.Filed, plan *candid
 		v.warnField(k.importer, colFiledAt, "filed_at_missing", nil)
 	}
 	if f.Reference == "" {
-		k.known.Numbers++
-		f.Reference = fmt.Sprintf("N%06d", k.known.Numbers)
+		k.known.numbers++
+		f.Reference = fmt.Sprintf("N%06d", k.known.numbers)
 		f.IdentityKey = r.birthKey
 		if f.IdentityKey == "" {
 			f.IdentityKey = r.contactKey
 		}
 		v.reference = f.Reference
-	}
-	if length := utf8.RuneCountInString(f.Reference); !slices.Contains(k.known.Lengths, length) {
-		k.known.Lengths = append(k.known.Lengths, length)
 	}
 	plan.added, plan.addedBy = append(plan.added, &f), append(plan.addedBy, e)
 }
@@ -509,7 +763,7 @@ func (k *candidates) change(e *entry[candidateRow], before, after admission.File
 }
 
 func identityKey(f admission.Filed) string {
-	name := fold(f.FamilyName) + "|" + fold(f.GivenName)
+	name := admission.Fold(f.FamilyName) + "|" + admission.Fold(f.GivenName)
 	if f.BirthOn != nil {
 		return "birth|" + name + "|" + f.BirthOn.Format(time.DateOnly)
 	}
@@ -606,6 +860,65 @@ select distinct k.candidate_id, k.exam_id from claim k
 	return nil
 }
 
+// warnUnregistered names the exams that a row takes from somebody: another list said them.
+func (k *candidates) warnUnregistered(plan *candidatePlan) {
+	gone := map[int][]int64{}
+	for _, g := range plan.gone {
+		gone[g.change] = append(gone[g.change], g.ExamID)
+	}
+	for at, exams := range gone {
+		c := plan.changed[at]
+		c.entry.warnField(k.importer, colExams, "registration_taken", problem.Facts{
+			"name": c.after.Name(), "reference": c.after.Reference,
+			"gone": plan.names.examCodes(exams), "now": plan.names.examCodes(c.after.ExamIDs), "both": plan.names.examCodes(c.before.ExamIDs),
+		})
+	}
+}
+
+// warnAlike names, at each row, who may be the same person under another reference. Both are kept; convocation names them
+// too, for as long as both stand for one exam. Whom rows of this file itself show is named already.
+func (k *candidates) warnAlike(ctx context.Context, tx pgx.Tx, plan *candidatePlan) error {
+	type suspect struct {
+		entry *entry[candidateRow]
+		as    admission.Person
+	}
+	var suspects []suspect
+	for i, f := range plan.added {
+		suspects = append(suspects, suspect{plan.addedBy[i], f.Person()})
+	}
+	for _, c := range plan.changed {
+		suspects = append(suspects, suspect{c.entry, c.after.Person()})
+	}
+	others := make([][]int64, len(suspects))
+	var ids []int64
+	for i, s := range suspects {
+		for _, mark := range s.as.Marks() {
+			for _, id := range k.known.people.With(mark) {
+				if id != s.as.ID && !slices.Contains(others[i], id) {
+					others[i], ids = append(others[i], id), append(ids, id)
+				}
+			}
+		}
+	}
+	filed, err := admission.FiledOf(ctx, tx, k.campaign, ids)
+	if err != nil {
+		return err
+	}
+	for i, s := range suspects {
+		v := &s.entry.verdict
+		if slices.ContainsFunc(v.warnings, func(w Row) bool { return w.Reason == "perhaps_same_person" }) {
+			continue
+		}
+		for _, id := range others[i] {
+			if f, there := filed[id]; there && admission.PerhapsSame(s.as, f.Person()) {
+				v.warnField(k.importer, colReference, "perhaps_same_person_stored", problem.Facts{"other": f.Reference, "name": f.Name()})
+				break
+			}
+		}
+	}
+	return nil
+}
+
 // drawOutcomes tells created, updated and unchanged apart.
 func (plan *candidatePlan) drawOutcomes() {
 	for _, e := range plan.addedBy {
@@ -615,7 +928,7 @@ func (plan *candidatePlan) drawOutcomes() {
 	for _, c := range plan.changed {
 		c.entry.outcome = unchanged
 		if len(c.changes) == 0 {
-			continue
+			continue // a file that agrees with a hand is noted all the same
 		}
 		c.entry.outcome = updated
 		for _, field := range []string{colStatus, colCentre, colExams, colFiledAt, colNeeds} {
@@ -623,7 +936,9 @@ func (plan *candidatePlan) drawOutcomes() {
 			plan.moved = plan.moved || changed
 		}
 	}
-	plan.changed = slices.DeleteFunc(plan.changed, func(c candidateChange) bool { return len(c.changes) == 0 })
+	plan.changed = slices.DeleteFunc(plan.changed, func(c candidateChange) bool {
+		return len(c.changes) == 0 && maps.Equal(c.before.Overwritten, c.after.Overwritten)
+	})
 }
 
 // warnSeated names those who have a seat and whose status or centre the file changes: the seat
@@ -719,6 +1034,9 @@ func (k *candidates) history(plan *candidatePlan) []timeline.Entry {
 		})
 	}
 	for _, c := range plan.changed {
+		if len(c.changes) == 0 {
+			continue
+		}
 		told := maps.Clone(c.changes)
 		delete(told, "identity")
 		entries = append(entries, timeline.Entry{

@@ -18,16 +18,25 @@ import (
 )
 
 func (k *sittings) decide(ctx context.Context, tx pgx.Tx, rows []*entry[sittingRow]) (func(context.Context, pgx.Tx) error, error) {
-	plan := &sittingPlan{taken: map[string][]taking{}}
+	plan := &sittingPlan{taken: map[string][]taking{}, there: map[string]bool{}}
 	k.plan = plan
 	var err error
 	if plan.roomNames, err = k.lookUp(ctx, tx, rows); err != nil {
 		return nil, err
 	}
+	if err := k.lookUpNames(ctx, tx, rows, plan); err != nil {
+		return nil, err
+	}
 	if plan.next, err = seating.NextReference(ctx, tx, k.campaign); err != nil {
 		return nil, err
 	}
-	if plan.moved, err = k.lookUpMoved(ctx, tx); err != nil {
+	if err := k.lookUpMeant(ctx, tx, plan); err != nil {
+		return nil, err
+	}
+	if err := k.lookUpHosted(ctx, tx, rows, plan); err != nil {
+		return nil, err
+	}
+	if plan.leftOut, err = k.lookUpLeftOut(ctx, tx, plan); err != nil {
 		return nil, err
 	}
 	for _, e := range rows {
@@ -35,54 +44,7 @@ func (k *sittings) decide(ctx context.Context, tx pgx.Tx, rows []*entry[sittingR
 			k.decideRow(e, plan)
 		}
 	}
-	if err := k.rejectClashes(ctx, tx, plan); err != nil {
-		return nil, err
-	}
 	return func(ctx context.Context, tx pgx.Tx) error { return k.write(ctx, tx, plan) }, nil
-}
-
-// rejectClashes refuses a later end at which somebody of the sitting sits elsewhere.
-func (k *sittings) rejectClashes(ctx context.Context, tx pgx.Tx, plan *sittingPlan) error {
-	var ids []int64
-	var ends []time.Time
-	for _, s := range plan.changed {
-		if s.EndsAt.After(s.before.EndsAt) && plan.uses[s.ID].People > 0 {
-			ids, ends = append(ids, s.ID), append(ends, s.EndsAt)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, `
-select w.id, o.reference, concat_ws(' ', c.family_name, nullif(c.given_name, ''))
-  from unnest($2::bigint[], $3::timestamptz[]) w(id, ends_at)
-  join sitting s on s.organisation_id = $1 and s.id = w.id
-  join claim k on k.organisation_id = $1 and k.sitting_id = w.id and k.released_at is null
-  join claim l on l.organisation_id = $1 and l.candidate_id = k.candidate_id and l.id <> k.id and l.released_at is null
-  join sitting o on o.organisation_id = $1 and o.id = l.sitting_id and o.starts_at < w.ends_at and o.ends_at > s.starts_at
-  join candidate c on c.organisation_id = $1 and c.id = k.candidate_id
- order by w.id, c.filed_at desc, c.id desc`, k.campaign.OrganisationID, ids, ends)
-	if err != nil {
-		return fmt.Errorf("look for clashes: %w", err)
-	}
-	clashes := map[int64]problem.Facts{} // the earliest filer is named
-	var id int64
-	var other, name string
-	_, err = pgx.ForEachRow(rows, []any{&id, &other, &name}, func() error {
-		clashes[id] = problem.Facts{"name": name, "other": other}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("look for clashes: %w", err)
-	}
-	plan.changed = slices.DeleteFunc(plan.changed, func(s *plannedAs) bool {
-		facts, clash := clashes[s.ID]
-		if clash {
-			s.entry.rejectField(k.importer, colEnds, "ends_clash", facts)
-		}
-		return clash
-	})
-	return nil
 }
 
 func (k *sittings) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[sittingRow]) (roomNames, error) {
@@ -108,10 +70,8 @@ func (k *sittings) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[sittingR
 	for _, c := range centres {
 		n.centres[c.Key] = c.ID
 	}
-	if n.rooms, err = k.lookUpRooms(ctx, tx, rows); err != nil {
-		return n, err
-	}
-	return n, k.lookUpHosted(ctx, tx, rows, &n)
+	n.rooms, err = k.lookUpRooms(ctx, tx, rows)
+	return n, err
 }
 
 func (k *sittings) lookUpRooms(ctx context.Context, tx pgx.Tx, rows []*entry[sittingRow]) (map[string]int64, error) {
@@ -136,142 +96,160 @@ select distinct w.centre, w.room, r.id from unnest($2::text[], $3::text[]) w(cen
 	return rooms, nil
 }
 
-// lookUpHosted reads what the rooms host around the time of the rows.
-func (k *sittings) lookUpHosted(ctx context.Context, tx pgx.Tx, rows []*entry[sittingRow], n *roomNames) error {
+// lookUpHosted reads what the rooms of the rows, and of the sittings that they mean, host around the time of both.
+func (k *sittings) lookUpHosted(ctx context.Context, tx pgx.Tx, rows []*entry[sittingRow], plan *sittingPlan) error {
 	var from, to time.Time
-	for _, e := range rows {
-		if start := e.record.startsAt; from.IsZero() || start.Before(from) {
+	around := func(start time.Time) {
+		if from.IsZero() || start.Before(from) {
 			from = start
 		}
-		if start := e.record.startsAt; start.After(to) {
+		if start.After(to) {
 			to = start
 		}
 	}
-	var ids, sittingIDs []int64
-	for _, id := range n.rooms {
-		ids = append(ids, id)
+	var rooms, sittingIDs []int64
+	for _, id := range plan.rooms {
+		rooms = append(rooms, id)
 	}
-	hosted, err := seating.HostedBy(ctx, tx, k.campaign.OrganisationID, ids, from.Add(-longest), to.Add(longest))
+	for _, e := range rows {
+		around(e.record.startsAt)
+		if s, stands := plan.standing[plan.meant[e.record.place()]]; stands {
+			around(s.StartsAt)
+			rooms = append(rooms, s.RoomID)
+		}
+	}
+	slices.Sort(rooms)
+	rooms = slices.Compact(rooms)
+	var err error
+	if plan.holds, err = seating.RoomsHold(ctx, tx, k.campaign.OrganisationID, rooms); err != nil {
+		return err
+	}
+	hosted, err := seating.HostedBy(ctx, tx, k.campaign.OrganisationID, rooms, from.Add(-seating.Longest), to.Add(seating.Longest))
 	if err != nil {
 		return err
 	}
 	for _, h := range hosted {
-		n.hosted[h.RoomID] = append(n.hosted[h.RoomID], h)
+		plan.hosted[h.RoomID] = append(plan.hosted[h.RoomID], h)
 		sittingIDs = append(sittingIDs, h.ID)
 	}
-	n.uses, err = seating.PlacesInUse(ctx, tx, k.campaign.OrganisationID, sittingIDs)
+	plan.uses, err = seating.PlacesInUse(ctx, tx, k.campaign.OrganisationID, sittingIDs)
 	return err
-}
-
-// lookUpMoved reads where and when the sittings of the campaign were to be held when they were
-// added: a list that was imported before a sitting moved still means that sitting, and must not
-// hold it again at the old place.
-func (k *sittings) lookUpMoved(ctx context.Context, tx pgx.Tx) (map[digest]string, error) {
-	// Materialized, so that the timeline is read once and not once a sitting.
-	rows, err := tx.Query(ctx, `
-with added as materialized (
-  select sitting_id, facts from timeline where organisation_id = $1 and campaign_id = $2 and kind = 'sitting_added')
-select s.reference, t.facts->>'exam', t.facts->>'centre', t.facts->>'room', (t.facts->'starts_at'->>'at')::timestamptz
-  from added t join sitting s on s.organisation_id = $1 and s.id = t.sitting_id`, k.campaign.OrganisationID, k.campaign.ID)
-	if err != nil {
-		return nil, fmt.Errorf("look for sittings that moved: %w", err)
-	}
-	moved := map[digest]string{}
-	var reference string
-	var r sittingRow
-	_, err = pgx.ForEachRow(rows, []any{&reference, &r.exam, &r.centre, &r.room, &r.startsAt}, func() error {
-		moved[r.identity()] = reference
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for sittings that moved: %w", err)
-	}
-	return moved, nil
 }
 
 func (k *sittings) decideRow(e *entry[sittingRow], plan *sittingPlan) {
 	r, v := &e.record, &e.verdict
-	room, roomKnown := plan.rooms[r.roomKey()]
+	before, cancelled := plan.means(r)
+	if before != nil && plan.other[before.ID] {
+		k.readOtherHour(v, r, *before)
+	}
+	k.warnTwice(v, colStarts, r.starts)
+	k.warnTwice(v, colEnds, r.ends)
+	switch {
+	case cancelled != "":
+		v.reference = cancelled
+		v.warn(k.importer, "", "", "sitting_cancelled", problem.Facts{"sitting": cancelled, "command": k.addCommand(r)})
+		v.outcome = unchanged
+	case before != nil:
+		k.decideKnown(e, *before, plan)
+	default:
+		k.decideNew(e, plan)
+	}
+}
+
+// decideNew decides a row that speaks of no sitting there is.
+func (k *sittings) decideNew(e *entry[sittingRow], plan *sittingPlan) {
+	r, v := &e.record, &e.verdict
+	room := plan.rooms[r.roomKey()] // 0: not known, and it hosts nothing
 	exam, examKnown := plan.exams[nameKey(r.exam)]
-	var before *seating.Hosted
-	for i, h := range plan.hosted[room] {
-		if roomKnown && examKnown && h.CampaignID == k.campaign.ID && h.ExamID == exam && h.StartsAt.Equal(r.startsAt) {
-			if before == nil || before.Cancelled {
-				before = &plan.hosted[room][i]
-			}
-		}
-	}
-	if before != nil && before.Cancelled {
-		v.reference = before.Reference
-		v.warn(k.importer, "", "", "sitting_cancelled", problem.Facts{"sitting": before.Reference})
-		v.outcome = unchanged
-		return
-	}
-	if reference, moved := plan.moved[v.identity]; before == nil && moved {
-		v.reference = reference
-		v.warn(k.importer, "", "", "sitting_moved", problem.Facts{"sitting": reference})
-		v.outcome = unchanged
-		return
-	}
-	end, ok := k.end(v, r, before, plan.durations[exam])
-	if !ok || k.rejectTaken(v, r, before, plan.hosted[room], end, plan) {
+	end, ok := k.endOfNew(v, r, plan.durations[exam], examKnown)
+	if !ok || k.rejectReplaced(v, r, end, plan) || k.rejectTaken(v, r, plan.hosted[room], r.startsAt, end, 0) || k.rejectTakenInFile(v, r, end, plan) {
 		return
 	}
 	if r.startsAt.Before(plan.now) {
 		v.warnField(k.importer, colStarts, "sitting_past", nil)
 	}
-	if before != nil {
-		k.change(e, *before, end, plan)
-		return
-	}
+	k.warnReplaced(v, r, end, plan)
 	v.outcome = created
 	v.reference = seating.Reference(plan.next + len(plan.added))
 	plan.taken[r.roomKey()] = append(plan.taken[r.roomKey()], taking{r.startsAt, end, v.line})
-	plan.added = append(plan.added, &plannedAs{entry: e, Planned: seating.Planned{
-		Reference: v.reference, StartsAt: r.startsAt, EndsAt: end, Capacity: r.capacity,
-	}})
+	added := seating.Planned{Reference: v.reference, StartsAt: r.startsAt, EndsAt: end, Capacity: r.capacity}
+	k.warnBeyondRoom(v, v.name, room, nil, added, plan)
+	k.nameNew(v, r, plan)
+	plan.added = append(plan.added, &plannedAs{entry: e, Planned: added})
 }
 
-// end is the row's, else what is stored, else the start and the exam's duration.
-func (k *sittings) end(v *verdict, r *sittingRow, before *seating.Hosted, minutes int) (time.Time, bool) {
+// warnBeyondRoom warns of places of a sitting that are more than its room is known to hold; before are those that it has (nil: it
+// is new).
+func (k *sittings) warnBeyondRoom(v *verdict, place string, roomID int64, before *int, after seating.Planned, plan *sittingPlan) {
+	holds, known := plan.holds[roomID]
+	if after.Capacity == nil || !known || *after.Capacity <= holds {
+		return
+	}
+	v.warnField(k.importer, colCapacity, "capacity_beyond_room", problem.Facts{
+		"sitting": after.Reference, "place": place, "before": capacityWord(before), "places": *after.Capacity, "holds": holds,
+		"command": k.capacityCommand(after.Reference, nil),
+	})
+}
+
+// durationCommand is what gives an exam a duration; one that only the file names so far is added first.
+func (k *sittings) durationCommand(exam string, known bool) string {
+	of := " " + shellQuoted(exam) + " --campaign " + k.campaign.Slug
+	command := "usher exam edit" + of + " --minutes …"
+	if !known {
+		command = "usher exam add" + of + " && " + command
+	}
+	return command
+}
+
+// endOfNew is the row's, else the start and the exam's duration.
+func (k *sittings) endOfNew(v *verdict, r *sittingRow, minutes int, examKnown bool) (time.Time, bool) {
 	var end time.Time
 	switch {
 	case r.endsAt != nil:
 		end = *r.endsAt
-	case before != nil:
-		end = before.EndsAt
 	case minutes > 0:
 		end = r.startsAt.Add(time.Duration(minutes) * time.Minute)
 	default:
-		v.rejectField(k.importer, colEnds, "ends_missing", problem.Facts{"exam": r.exam})
+		v.rejectField(k.importer, colEnds, "ends_missing", problem.Facts{"exam": r.exam, "command": k.durationCommand(r.exam, examKnown)})
 		return end, false
 	}
-	if !end.After(r.startsAt) {
-		v.rejectField(k.importer, colEnds, "ends_before_start", nil)
-		return end, false
-	}
-	if end.Sub(r.startsAt) > longest {
-		v.rejectField(k.importer, colEnds, "sitting_too_long", problem.Facts{"hours": int(longest.Hours())})
-		return end, false
-	}
-	return end, true
+	return end, k.checkHours(v, r.startsAt, end)
 }
 
-// rejectTaken names the sitting that has the room. The constraint sitting_room_free has the last
-// word; this gives it its sentence.
-func (k *sittings) rejectTaken(v *verdict, r *sittingRow, before *seating.Hosted, hosted []seating.Hosted, end time.Time, plan *sittingPlan) bool {
-	for _, h := range hosted {
-		if h.Cancelled || before != nil && h.ID == before.ID || !h.StartsAt.Before(end) || !h.EndsAt.After(r.startsAt) {
-			continue
-		}
+func (k *sittings) checkHours(v *verdict, startsAt, endsAt time.Time) bool {
+	hours := seating.CheckHours(startsAt, endsAt)
+	switch hours {
+	case seating.HoursBackwards:
+		v.rejectField(k.importer, colEnds, "ends_before_start", nil)
+	case seating.HoursTooLong:
+		v.rejectField(k.importer, colEnds, "sitting_too_long", problem.Facts{"hours": int(seating.Longest.Hours())})
+	}
+	return hours == seating.HoursInOrder
+}
+
+// rejectTaken names the sitting, other than the one given (0: none), that has the room. The constraint
+// sitting_room_free has the last word; this gives it its sentence.
+func (k *sittings) rejectTaken(v *verdict, r *sittingRow, hosted []seating.Hosted, from, to time.Time, but int64) bool {
+	h, taken := inTheWay(hosted, from, to, but)
+	if taken {
 		v.rejectField(k.importer, colRoom, "room_taken", problem.Facts{
 			"room": v.name, "sitting": h.Reference, "exam": h.Exam, "starts_at": k.instant(r, h.StartsAt), "ends_at": k.instant(r, h.EndsAt),
 		})
-		return true
 	}
-	if before != nil {
-		return false
+	return taken
+}
+
+// inTheWay finds what a room hosts within a time, other than the sitting given (0: none).
+func inTheWay(hosted []seating.Hosted, from, to time.Time, but int64) (seating.Hosted, bool) {
+	for _, h := range hosted {
+		if !h.Cancelled && h.ID != but && h.StartsAt.Before(to) && h.EndsAt.After(from) {
+			return h, true
+		}
 	}
+	return seating.Hosted{}, false
+}
+
+func (k *sittings) rejectTakenInFile(v *verdict, r *sittingRow, end time.Time, plan *sittingPlan) bool {
 	for _, takings := range [][]taking{k.taken[r.roomKey()], plan.taken[r.roomKey()]} {
 		for _, t := range takings {
 			if t.from.Before(end) && t.to.After(r.startsAt) {
@@ -289,35 +267,75 @@ func (k *sittings) instant(r *sittingRow, at time.Time) i18n.Instant {
 	return i18n.Instant{At: at, Zone: r.startsAt.Location().String()}
 }
 
-// change compares a sitting with what the row makes of it.
-func (k *sittings) change(e *entry[sittingRow], before seating.Hosted, end time.Time, plan *sittingPlan) {
+// decideKnown compares a sitting, wherever it is now, with what the row makes of it.
+func (k *sittings) decideKnown(e *entry[sittingRow], before seating.Hosted, plan *sittingPlan) {
 	r, v := &e.record, &e.verdict
 	v.reference = before.Reference
+	standing := plan.standing[before.ID]
+	startsAt, end, said, ok := k.hoursOfKnown(v, r, before, plan)
+	if !ok {
+		return
+	}
+	if r.startsAt.Before(plan.now) && !before.StartsAt.After(plan.now) {
+		v.warnField(k.importer, colStarts, "sitting_past", nil)
+	}
 	after := seating.Planned{
-		ID: before.ID, Reference: before.Reference, ExamID: before.ExamID, RoomID: before.RoomID, StartsAt: before.StartsAt,
+		ID: before.ID, Reference: before.Reference, ExamID: before.ExamID, RoomID: before.RoomID, StartsAt: startsAt,
 		EndsAt: end, Capacity: before.Capacity,
 	}
 	if r.capacity != nil {
-		after.Capacity = r.capacity
+		after.Capacity = k.capacityBesideHand(v, r, before, plan)
 	} else if before.Capacity != nil && k.columns.Has(colCapacity) {
-		v.warnField(k.importer, colCapacity, "value_kept", nil)
+		v.warnField(k.importer, colCapacity, "value_kept", problem.Facts{"command": k.capacityCommand(before.Reference, nil)})
 	}
-	if sameCapacity(before.Capacity, after.Capacity) && before.EndsAt.Equal(after.EndsAt) {
+	if sameCapacity(before.Capacity, after.Capacity) && before.StartsAt.Equal(after.StartsAt) && before.EndsAt.Equal(after.EndsAt) {
 		v.outcome = unchanged
+		k.note(r, before, said, plan)
 		return
 	}
-	use := plan.uses[before.ID]
-	facts := problem.Facts{"sitting": before.Reference, "in_use": use.People, "seat": use.Highest}
-	if after.Capacity != nil && *after.Capacity < use.People {
-		v.rejectField(k.importer, colCapacity, "capacity_in_use", facts)
-		return
-	}
-	if after.Capacity != nil && *after.Capacity < use.Highest {
-		v.rejectField(k.importer, colCapacity, "seat_in_use", facts)
+	if k.rejectCapacity(v, after, plan.uses[before.ID]) {
 		return
 	}
 	v.outcome = updated
+	if !sameCapacity(before.Capacity, after.Capacity) {
+		places := before.Places
+		k.warnBeyondRoom(v, standing.Place(), before.RoomID, &places, after, plan)
+	}
+	k.note(r, before, said, plan)
 	plan.changed = append(plan.changed, &plannedAs{entry: e, before: before, Planned: after})
+}
+
+// hoursOfKnown are the hours that a row leaves or gives a sitting, and what of its end was taken (nil: nothing).
+func (k *sittings) hoursOfKnown(v *verdict, r *sittingRow, before seating.Hosted, plan *sittingPlan) (startsAt, end time.Time, said *time.Time, ok bool) {
+	if r.endsAt != nil && !k.checkHours(v, r.startsAt, *r.endsAt) {
+		return startsAt, end, nil, false
+	}
+	standing := plan.standing[before.ID]
+	if plan.other[before.ID] && !before.StartsAt.Equal(r.startsAt) {
+		end = k.endAsSaid(r, standing)
+		return r.startsAt, end, &end, !k.rejectOtherHour(v, r, end, before, plan)
+	}
+	k.warnMoved(v, r, standing, plan)
+	end, said = k.endBesideHand(v, r, before, plan)
+	taken := end.After(before.EndsAt) && k.rejectTaken(v, r, plan.hosted[before.RoomID], before.StartsAt, end, before.ID)
+	return before.StartsAt, end, said, !taken && !k.rejectHours(v, standing, end, plan)
+}
+
+// rejectCapacity refuses places that would not do for the people of a sitting.
+func (k *sittings) rejectCapacity(v *verdict, after seating.Planned, use seating.InUse) bool {
+	if after.Capacity == nil {
+		return false
+	}
+	facts := problem.Facts{"sitting": after.Reference, "in_use": use.People, "seat": use.Highest}
+	switch {
+	case *after.Capacity < use.People:
+		v.rejectField(k.importer, colCapacity, "capacity_in_use", facts)
+	case *after.Capacity < use.Highest:
+		v.rejectField(k.importer, colCapacity, "seat_in_use", facts)
+	default:
+		return false
+	}
+	return true
 }
 
 func sameCapacity(a, b *int) bool {
@@ -326,23 +344,38 @@ func sameCapacity(a, b *int) bool {
 
 func (k *sittings) write(ctx context.Context, tx pgx.Tx, plan *sittingPlan) error {
 	if len(plan.added)+len(plan.changed) == 0 {
-		return nil
+		return seating.NoteSaid(ctx, tx, k.campaign, plan.noted)
 	}
 	if err := k.ensureNames(ctx, tx, plan); err != nil {
 		return err
 	}
-	added := make([]*seating.Planned, len(plan.added))
+	added, changed := make([]*seating.Planned, len(plan.added)), make([]seating.Planned, len(plan.changed))
+	var rooms []int64
 	for i, s := range plan.added {
 		added[i] = &s.Planned
+		rooms = append(rooms, s.RoomID)
+	}
+	for i, s := range plan.changed {
+		changed[i] = s.Planned
+		rooms = append(rooms, s.RoomID)
+	}
+	if err := seating.LockRooms(ctx, tx, k.campaign.OrganisationID, rooms...); err != nil {
+		return err
 	}
 	if err := seating.AddSittings(ctx, tx, k.campaign, added); err != nil {
 		return err
 	}
-	changed := make([]seating.Planned, len(plan.changed))
-	for i, s := range plan.changed {
-		changed[i] = s.Planned
-	}
 	if err := seating.UpdateSittings(ctx, tx, k.campaign, changed); err != nil {
+		return err
+	}
+	for _, s := range plan.added {
+		said := seating.Said{
+			SittingID: s.ID, RoomID: s.RoomID, Starts: seating.OnClock(s.StartsAt), StartsSecond: seating.Second(s.StartsAt), Capacity: s.Capacity,
+		}
+		said.Ends, said.EndsSecond = s.entry.record.onClock(s.EndsAt)
+		plan.noted = append(plan.noted, said)
+	}
+	if err := seating.NoteSaid(ctx, tx, k.campaign, plan.noted); err != nil {
 		return err
 	}
 	if err := timeline.Record(ctx, tx, k.campaign.OrganisationID, k.actor, k.history(plan)...); err != nil {
@@ -354,26 +387,30 @@ func (k *sittings) write(ctx context.Context, tx pgx.Tx, plan *sittingPlan) erro
 func (k *sittings) history(plan *sittingPlan) []timeline.Entry {
 	var entries []timeline.Entry
 	for _, s := range plan.added {
-		entries = append(entries, k.told("sitting_added", s, nil))
+		entries = append(entries, k.told("sitting_added", s, s.entry.record.centre, s.entry.record.room, nil))
 	}
 	for _, s := range plan.changed {
 		changes := map[string][2]string{}
 		if !sameCapacity(s.before.Capacity, s.Capacity) {
 			changes[colCapacity] = [2]string{capacityWord(s.before.Capacity), capacityWord(s.Capacity)}
 		}
+		if !s.before.StartsAt.Equal(s.StartsAt) {
+			changes[colStarts] = [2]string{s.before.StartsAt.UTC().Format(time.RFC3339), s.StartsAt.UTC().Format(time.RFC3339)}
+		}
 		if !s.before.EndsAt.Equal(s.EndsAt) {
 			changes[colEnds] = [2]string{s.before.EndsAt.UTC().Format(time.RFC3339), s.EndsAt.UTC().Format(time.RFC3339)}
 		}
-		entries = append(entries, k.told("sitting_updated", s, changes))
+		at := plan.standing[s.ID]
+		entries = append(entries, k.told("sitting_updated", s, at.Centre, at.Room, changes))
 	}
 	return entries
 }
 
-func (k *sittings) told(kind timeline.Kind, s *plannedAs, changes map[string][2]string) timeline.Entry {
-	r := &s.entry.record
+func (k *sittings) told(kind timeline.Kind, s *plannedAs, centre, room string, changes map[string][2]string) timeline.Entry {
+	zone := k.zoneOf(centre).String()
 	facts := map[string]any{
-		"sitting": s.Reference, "exam": r.exam, "centre": r.centre, "room": r.room,
-		"starts_at": k.instant(r, s.StartsAt), "ends_at": k.instant(r, s.EndsAt), "line": s.entry.line,
+		"sitting": s.Reference, "exam": s.entry.record.exam, "centre": centre, "room": room,
+		"starts_at": i18n.Instant{At: s.StartsAt, Zone: zone}, "ends_at": i18n.Instant{At: s.EndsAt, Zone: zone}, "line": s.entry.line,
 	}
 	if s.Capacity != nil {
 		facts["capacity"] = *s.Capacity

@@ -9,6 +9,7 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
+	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/timeline"
 )
@@ -42,6 +43,9 @@ type Doubt struct {
 // EditCandidate corrects a candidate's file by hand, by the rules of a file: it is the way to delete
 // what no import ever deletes.
 func EditCandidate(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, correction Correction) (Corrected, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return Corrected{}, err
+	}
 	var done Corrected
 	if correction == (Correction{}) {
 		return done, problem.Invalid("candidate_edit_nothing", nil)
@@ -107,7 +111,7 @@ func (w Correction) writeName(f *admission.Filed) error {
 		return err
 	}
 	if given {
-		if fold(family) == "" {
+		if admission.Fold(family) == "" {
 			return problem.Invalid("candidate_name_missing", nil)
 		}
 		f.FamilyName = family
@@ -139,12 +143,12 @@ func (w Correction) writeContacts(f *admission.Filed, country string, done *Corr
 		return err
 	}
 	if text := phone; text != "" {
-		reason, doubtful := "", false
-		if phone, reason, doubtful = readPhone(text, country); reason != "" {
+		reason, doubt := "", ""
+		if phone, reason, doubt = readPhone(text, country); reason != "" {
 			return problem.Invalid("candidate_phone_wrong", problem.Facts{"value": shown(text)})
 		}
-		if doubtful {
-			done.Doubts = append(done.Doubts, Doubt{"phone_doubtful", problem.Facts{"phone": phone}})
+		if doubt != "" {
+			done.Doubts = append(done.Doubts, Doubt{doubt, problem.Facts{"phone": phone}})
 		}
 	}
 	f.Phone = phone

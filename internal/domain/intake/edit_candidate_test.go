@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/intake"
 	"usher/internal/domain/timeline"
@@ -125,7 +126,7 @@ func TestEditCandidate_RecognisedAfterwards(t *testing.T) {
 func TestEditCandidate_OtherOrganisation(t *testing.T) {
 	t.Parallel()
 	b := filed(t)
-	stranger := timeline.Actor{Name: "stranger", OrganisationID: b.org.ID + 1}
+	stranger := timeline.Actor{Name: "stranger", OrganisationID: b.org.ID + 1, Role: account.Manager}
 	_, err := intake.EditCandidate(t.Context(), b.db, stranger, "concours", "000417", intake.Correction{Email: new("")})
 	if !problem.Has(err, "campaign_unknown") {
 		t.Errorf("a stranger is answered %v", err)

@@ -2,6 +2,8 @@ package intake
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
+	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/timeline"
 )
@@ -32,17 +35,28 @@ type tableWriter interface {
 	Write(values ...sheet.Value) error
 	Rows() int
 	Close() error
+	Abandon() error
 }
+
+// exportLimits are those of an import: whatever is exported can be imported again.
+var exportLimits = sheet.Limits{Rows: sheet.MaxRows, FileBytes: sheet.MaxFileBytes}
 
 // ExportCandidates writes the candidates of a campaign as one consistent moment has them, in
 // columns that Candidates imports unchanged, and tells how many rows that are. CSV is streamed;
-// XLSX is gathered on disk.
+// XLSX is gathered on disk. What an import would not take in is refused here.
 func ExportCandidates(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug string, w io.Writer, format sheet.Format) (int, error) {
+	return exportWithin(ctx, db, actor, campaignSlug, w, format, exportLimits)
+}
+
+func exportWithin(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug string, w io.Writer, format sheet.Format, limits sheet.Limits) (int, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return 0, err
+	}
 	c, err := admission.FindCampaign(ctx, db, actor, campaignSlug)
 	if err != nil {
 		return 0, err
 	}
-	out, err := newTable(w, format, c)
+	out, err := newTable(&boundedWriter{to: w, left: limits.FileBytes, limits: limits, campaign: c}, format, c)
 	if err != nil {
 		return 0, err
 	}
@@ -51,6 +65,9 @@ func ExportCandidates(ctx context.Context, db *pg.DB, actor timeline.Actor, camp
 		return 0, err
 	}
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if err := checkCount(ctx, tx, c, limits); err != nil {
+			return err
+		}
 		names, err := namesOf(ctx, tx, c)
 		if err != nil {
 			return err
@@ -59,10 +76,42 @@ func ExportCandidates(ctx context.Context, db *pg.DB, actor timeline.Actor, camp
 			return out.Write(exportRow(f, names, zone)...)
 		})
 	})
-	if err != nil {
-		return 0, err // what was written is not taken for a whole file: it was not closed
+	if err != nil { // what was written is not taken for a whole file: it was not closed
+		return 0, errors.Join(asProblem(err, c.Slug), out.Abandon())
 	}
 	return out.Rows(), out.Close()
+}
+
+// checkCount refuses, before the first row is written, more candidates than an import takes in.
+func checkCount(ctx context.Context, tx pgx.Tx, c admission.Campaign, limits sheet.Limits) error {
+	var count int
+	err := tx.QueryRow(ctx, `select count(*) from candidate where organisation_id = $1 and campaign_id = $2`, c.OrganisationID, c.ID).Scan(&count)
+	if err != nil {
+		return fmt.Errorf("count the candidates: %w", err)
+	}
+	if count > limits.Rows {
+		return exportTooLarge(c, limits)
+	}
+	return nil
+}
+
+func exportTooLarge(c admission.Campaign, limits sheet.Limits) error {
+	return problem.Refused("export_too_large", problem.Facts{"campaign": c.Slug, "rows": limits.Rows, "mib": limits.FileBytes >> 20})
+}
+
+// boundedWriter refuses to write more than an import would read.
+type boundedWriter struct {
+	to       io.Writer
+	left     int64
+	limits   sheet.Limits
+	campaign admission.Campaign
+}
+
+func (b *boundedWriter) Write(part []byte) (int, error) {
+	if b.left -= int64(len(part)); b.left < 0 {
+		return 0, exportTooLarge(b.campaign, b.limits)
+	}
+	return b.to.Write(part)
 }
 
 func newTable(w io.Writer, format sheet.Format, c admission.Campaign) (tableWriter, error) {

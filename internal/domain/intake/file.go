@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
@@ -90,8 +91,21 @@ func quoted(names []string) i18n.Quoted {
 	return all
 }
 
-// shown bounds what is repeated of a cell.
+// shown is what is repeated of a cell: bounded, and with a sign for each character that would do something to a terminal,
+// or turn the writing round, instead of being seen.
 func shown(text string) string {
+	text = strings.Map(func(r rune) rune {
+		const signs, signOfDelete = 0x2400, 0x2421 // the signs of U+0000 to U+001F, and of U+007F
+		switch {
+		case r < ' ':
+			return signs + r
+		case r == 0x7F:
+			return signOfDelete
+		case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 	n := 0
 	for i := range text {
 		if n == mostShown {
@@ -108,8 +122,8 @@ func (u *upload) found(columns sheet.Columns, dates sheet.DateEvidence) (Found, 
 	at := u.table.Found
 	f := Found{
 		File: u.name, Format: at.Format, Encoding: at.Encoding, Sheet: at.Sheet, OtherSheets: at.OtherSheets,
-		HiddenSheets: at.HiddenSheets, HeaderLine: at.HeaderLine, DateOrder: order.String(), MonthFirst: order == sheet.MonthFirst, DateBasis: basis,
-		UnknownColumns: columns.Unknown,
+		HiddenSheets: at.HiddenSheets, HeaderLine: at.HeaderLine, RowsAbove: at.RowsAbove, DateOrder: order.String(), MonthFirst: order == sheet.MonthFirst,
+		DateBasis: basis, UnknownColumns: columns.Unknown,
 	}
 	if at.Delimiter != 0 {
 		f.Delimiter = string(at.Delimiter)

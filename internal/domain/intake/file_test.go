@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/xuri/excelize/v2"
 
+	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 	"usher/internal/domain/intake"
 )
@@ -155,6 +157,47 @@ func TestFile_Workbook(t *testing.T) {
 	}
 	if got := b.text("select string_agg(reference || phone, ' ' order by reference) from candidate"); got != "000417+33639980012 000418+33639980013" {
 		t.Errorf("stored %s", got)
+	}
+}
+
+// A title above the table is passed over; lines are named as the file has them.
+func TestFile_TitleAboveTheTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	_, err := intake.Candidates(t.Context(), b.db, b.actor, "concours", "c.csv", csv("Liste 2026;;", "", "Dossier;Prénom;E-mail", "1;Awa;a@b.org"), intake.Options{})
+	b.refused(err, "missing_columns")
+	p, _ := problem.Of(err)
+	for _, lang := range i18n.Languages {
+		text := i18n.Speak(lang).Say("problem_missing_columns", p.Facts)
+		for _, want := range []string{"3", "10", "Prénom"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %s: %s", lang, want, text)
+			}
+		}
+	}
+	r := b.file("c.xlsx", workbook(t, func(book *excelize.File) {
+		set(t, book, "Sheet1", "A1", "Liste des candidats 2026")
+		set(t, book, "Sheet1", "A3", "Dossier", "Nom", "E-mail")
+		set(t, book, "Sheet1", "A4", "1", "Diop", "a@b.org")
+		set(t, book, "Sheet1", "A5", "2", "", "a@b.org")
+	}))
+	wantSaid(t, r.Rejected, "5:Nom:name_missing")
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 0 rejected 1 ignored 0")
+	if r.Found.HeaderLine != 3 || r.Found.RowsAbove != 1 {
+		t.Errorf("found %+v", r.Found)
+	}
+}
+
+// What is repeated of a cell does nothing to the terminal or the page that shows it.
+func TestFile_ControlCharactersAreShownAsSigns(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.candidates("dossier;nom;e-mail", "1;Diop;awa\x1b[31m\x07\x7f\u202E\u0085@x")
+	wantSaid(t, r.Rejected, "2:e-mail:email_wrong")
+	for what, got := range map[string]any{"row": r.Rejected[0].Value, "sentence": r.Rejected[0].Facts["value"]} {
+		if got != "awa\u241b[31m\u2407\u2421\uFFFD\uFFFD@x" {
+			t.Errorf("the %s shows %q", what, got)
+		}
 	}
 }
 

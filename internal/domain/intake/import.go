@@ -144,7 +144,7 @@ func importFile[R any](ctx context.Context, db *pg.DB, actor timeline.Actor, slu
 // makes the file unreadable, before anything is written.
 func lookThrough[R any](ctx context.Context, im *importer, k kind[R]) error {
 	fields := k.fields()
-	columns, err := sheet.MatchHeader(im.file.table.Header, sheetFields(fields))
+	columns, err := im.file.table.FindHeader(sheetFields(fields))
 	if err != nil {
 		return asProblem(err, im.file.name)
 	}
@@ -188,13 +188,23 @@ type proof struct {
 	line  int
 }
 
+// datesMonthFirst is a warning about every date of a column, given at the row that proved it.
+const datesMonthFirst = "dates_month_first"
+
 // warnOrder says once a column that its dates are read month first, at the cell that proved it: a
 // reading that nobody meant must be seen before anybody is called by it.
 func (im *importer) warnOrder(v *verdict) {
 	for _, p := range im.proofs {
 		if p.line == v.line {
-			v.warnField(im, p.field, "dates_month_first", nil)
+			v.warnField(im, p.field, datesMonthFirst, nil)
 		}
+	}
+}
+
+// warnTwice says which of the two instants was understood of a cell whose hour comes twice.
+func (im *importer) warnTwice(v *verdict, field string, h Hour) {
+	if reason, facts, twice := h.Doubt(); twice {
+		v.warnField(im, field, reason, facts)
 	}
 }
 
@@ -459,7 +469,7 @@ func refusals(chunk []*verdict) []run.Refusal {
 			all = append(all, refusal(run.ListRejected, itemOf(reason, 0), reason))
 		}
 		columns := map[string]int{}
-		for _, w := range v.warnings {
+		for _, w := range v.told() {
 			all = append(all, refusal(run.ListWarning, itemOf(w, columns[w.Column]), w))
 			columns[w.Column]++
 		}
@@ -492,7 +502,7 @@ func (im *importer) count(chunk []*verdict) {
 			im.result.Rejected = list(im.result.Rejected, v.reasons...)
 			im.result.MistakeCount += len(v.reasons)
 		}
-		im.result.Warnings = list(im.result.Warnings, v.warnings...)
+		im.result.Warnings = list(im.result.Warnings, v.told()...)
 	}
 	if im.options.Progress != nil {
 		im.options.Progress(im.result.Read, im.total)
@@ -517,7 +527,7 @@ func (r *Result) add(chunk []*verdict) {
 			r.RejectedCount++
 		case pending: // found by the count at the end
 		}
-		r.WarningCount += len(v.warnings)
+		r.WarningCount += len(v.told())
 	}
 }
 
@@ -543,6 +553,21 @@ func (v *verdict) reject(im *importer, column, value, reason string, facts probl
 		return
 	}
 	v.outcome, v.reasons = rejected, append(v.reasons, v.say(im, column, value, reason, facts))
+}
+
+// told are the warnings that stand. They tell what became of a row that was taken; of a rejected one only
+// what it shows of the file as a whole is left, since the other rows are read by it.
+func (v *verdict) told() []Row {
+	if v.outcome != rejected {
+		return v.warnings
+	}
+	var ofFile []Row
+	for _, w := range v.warnings {
+		if w.Reason == datesMonthFirst {
+			ofFile = append(ofFile, w)
+		}
+	}
+	return ofFile
 }
 
 // warn tells something about a row that is taken all the same.

@@ -18,6 +18,8 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
+	"usher/internal/domain/account"
+	"usher/internal/domain/admission"
 	"usher/internal/domain/timeline"
 )
 
@@ -53,6 +55,8 @@ type Result struct {
 	Rejected      []Row // the first MostListed mistakes
 	Warnings      []Row // the first MostListed; a row may have several
 	Found         Found
+	AddedCount    int     // of the exams, centres and rooms that a file of sittings added
+	Added         []Named // the first MostListed of them
 }
 
 // FactMissingField is the fact that names the field when the file has no column for it; the word for
@@ -80,6 +84,7 @@ type Found struct {
 	OtherSheets    []string
 	HiddenSheets   []string
 	HeaderLine     int
+	RowsAbove      int // rows with text above the titles, which are not read
 	DateOrder      string
 	MonthFirst     bool
 	DateBasis      sheet.Basis
@@ -98,21 +103,30 @@ const (
 
 // Candidates imports a file of candidates into a campaign.
 func Candidates(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return Result{}, err
+	}
 	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[candidateRow] {
-		return &candidates{importer: im, people: map[digest]int32{}, zeros: map[digest]reference{}, rowOf: map[int64]int32{}}
+		return &candidates{importer: im, people: map[admission.Mark]bearer{}, zeros: map[digest]reference{}, rowOf: map[int64]int32{}}
 	})
 }
 
 // Sittings imports a file of sittings, and creates the centres, rooms and exams that it names.
 func Sittings(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return Result{}, err
+	}
 	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[sittingRow] {
-		return &sittings{importer: im, taken: map[string][]taking{}}
+		return &sittings{importer: im, named: map[digest]bool{}, made: map[string]bool{}, taken: map[string][]taking{}}
 	})
 }
 
 // Payments imports a file of payments.
 func Payments(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
+	if err := account.Allow(actor, account.Pay); err != nil {
+		return Result{}, err
+	}
 	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[paymentRow] {
-		return &payments{importer: im, inFile: map[digest]int{}, sameList: map[string]bool{}, payers: map[string]bool{}}
+		return &payments{importer: im, receipts: map[digest]string{}, inFile: map[digest]int{}, payers: map[string]bool{}}
 	})
 }

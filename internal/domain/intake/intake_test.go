@@ -152,7 +152,7 @@ func (b *bench) text(statement string, arguments ...any) string {
 func (b *bench) snapshot() string {
 	b.t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"candidate", "registration", "sitting", "centre", "room", "exam", "payment", "timeline", "claim"} {
+	for _, table := range []string{"candidate", "registration", "sitting", "centre", "room", "exam", "payment", "timeline", "claim", "planned"} {
 		all.WriteString(table + ": ")
 		all.WriteString(b.text("select string_agg(t::text, ' ' order by t::text) from " + table + " t"))
 		all.WriteString("\n")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,11 +43,13 @@ type paymentRow struct {
 // swallowed: the row is rejected and asks for a receipt number or a time.
 type payments struct {
 	*importer
-	inFile   map[digest]int  // equal rows without a receipt number
-	nth      map[digest]int  // of those, how many were read in the second pass; nil in the first
-	sameList map[string]bool // digests of lists that this one is a version of
-	payers   map[string]bool // candidates with such rows; first pass only
-	plan     *paymentPlan
+	inFile map[digest]int  // equal rows without a receipt number
+	nth    map[digest]int  // of those, how many were read in the second pass; nil in the first
+	payers map[string]bool // candidates with such rows; first pass only
+	lists  lists
+	plan   *paymentPlan
+
+	receipts map[digest]string // receipt without regard to capitals → how the file wrote it first
 }
 
 func (k *payments) task() string    { return taskPayments }
@@ -69,39 +72,93 @@ func (k *payments) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = k.see(ctx, func(tx pgx.Tx) error { return k.findSameLists(ctx, tx) })
+	err = k.lookAtLists(ctx)
 	k.payers, k.nth = nil, map[digest]int{}
 	return err
 }
 
-func (k *payments) findSameLists(ctx context.Context, tx pgx.Tx) error {
-	shared := map[string]int{}
-	for references := range slices.Chunk(slices.Sorted(maps.Keys(k.payers)), chunkRows) {
-		recorded, err := payment.RecordedWithoutReceipt(ctx, tx, k.campaign, references)
-		if err != nil {
+// lists are the lists of payments without receipt numbers that were recorded, but for the file itself.
+type lists struct {
+	upTo   int64           // the payment up to which they were looked at
+	totals map[string]int  // payments, by list
+	shared map[string]int  // of these, how many are rows of the file as well
+	counts map[equalOf]int // of those that the file has, how many say the same
+}
+
+// equalOf are the payments of a list that say the same.
+type equalOf struct {
+	base   digest
+	source string
+}
+
+// add looks at a payment of a list.
+func (l *lists) add(p payment.Recorded, inFile map[digest]int) {
+	of := equalOf{baseOf(p.Candidate, p.AmountMinor, p.Method, p.ReceivedAt), p.Source}
+	if l.counts[of] < inFile[of.base] {
+		l.counts[of]++
+		l.shared[p.Source]++
+	}
+}
+
+// sameList reports whether the file is a version of a list.
+func (k *payments) sameList(source string) bool {
+	shared := k.lists.shared[source]
+	return source == k.file.digest || shared > 0 && 2*shared >= k.lists.totals[source]
+}
+
+// lookAtLists looks at the lists that were recorded before. Whoever records one holds the campaign: what was recorded at a
+// moment at which nobody else holds it has lower numbers than what comes later, and what comes later is looked at chunk
+// by chunk. The long look holds nobody up.
+func (k *payments) lookAtLists(ctx context.Context) error {
+	k.lists = lists{shared: map[string]int{}, counts: map[equalOf]int{}}
+	err := k.importer.write(ctx, func(tx pgx.Tx) (err error) {
+		if _, err = admission.Lock(ctx, tx, k.campaign); err != nil {
 			return err
 		}
-		counts := map[digest]map[string]int{}
-		for _, p := range recorded {
-			base := baseOf(p.Candidate, p.AmountMinor, p.Method, p.ReceivedAt)
-			if counts[base] == nil {
-				counts[base] = map[string]int{}
-			}
-			counts[base][p.Source]++
-		}
-		for base, sources := range counts {
-			for source, n := range sources {
-				shared[source] += min(n, k.inFile[base])
-			}
-		}
+		k.lists.upTo, err = payment.Latest(ctx, tx, k.campaign)
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	delete(shared, "") // the counter is no list
-	totals, err := payment.WithoutReceiptBySource(ctx, tx, k.campaign, slices.Sorted(maps.Keys(shared)))
-	for source, n := range shared {
-		k.sameList[source] = n > 0 && 2*n >= totals[source]
+	return k.see(ctx, func(tx pgx.Tx) (err error) {
+		if k.options.DryRun { // holds nothing, and foresees from the moment that it sees
+			if k.lists.upTo, err = payment.Latest(ctx, tx, k.campaign); err != nil {
+				return err
+			}
+		}
+		for references := range slices.Chunk(slices.Sorted(maps.Keys(k.payers)), chunkRows) {
+			recorded, err := payment.RecordedWithoutReceipt(ctx, tx, k.campaign, references)
+			if err != nil {
+				return err
+			}
+			for _, p := range recorded {
+				if p.ID <= k.lists.upTo && p.Source != "" && p.Source != k.file.digest { // the counter is no list
+					k.lists.add(p, k.inFile)
+				}
+			}
+		}
+		k.lists.totals, err = payment.WithoutReceiptBySource(ctx, tx, k.campaign, k.lists.upTo)
+		return err
+	})
+}
+
+// lookAtNewLists looks at what other imports have recorded since, while this one holds the campaign.
+func (k *payments) lookAtNewLists(ctx context.Context, tx pgx.Tx) error {
+	latest, err := payment.Latest(ctx, tx, k.campaign)
+	if err != nil || latest == k.lists.upTo {
+		return err
 	}
-	k.sameList[k.file.digest] = true
-	return err
+	recorded, err := payment.ListedSince(ctx, tx, k.campaign, k.lists.upTo, k.file.digest)
+	if err != nil {
+		return err
+	}
+	for _, p := range recorded {
+		k.lists.totals[p.Source]++
+		k.lists.add(p, k.inFile)
+	}
+	k.lists.upTo = latest
+	return nil
 }
 
 func baseOf(candidate string, minor int64, method string, at time.Time) digest {
@@ -117,12 +174,13 @@ func (k *payments) read(e *entry[paymentRow]) {
 	}
 	k.readAmount(v, r)
 	if text := k.text(v, colReceivedAt, mostCode); text != "" {
-		at, _, err := k.order.Instant(text, k.zone)
+		hour, err := ReadHour(k.order, text, k.zone)
 		if err != nil {
 			v.rejectCell(k.importer, colReceivedAt, err)
 			return
 		}
-		at = at.Truncate(time.Microsecond)
+		k.warnTwice(v, colReceivedAt, hour)
+		at := hour.At.Truncate(time.Microsecond)
 		r.receivedAt = &at
 	}
 	switch {
@@ -186,6 +244,9 @@ type paymentPlan struct {
 func (k *payments) decide(ctx context.Context, tx pgx.Tx, rows []*entry[paymentRow]) (func(context.Context, pgx.Tx) error, error) {
 	plan := &paymentPlan{ahead: map[digest]int{}}
 	k.plan = plan
+	if err := k.lookAtNewLists(ctx, tx); err != nil {
+		return nil, err
+	}
 	if err := k.lookUp(ctx, tx, rows, plan); err != nil {
 		return nil, err
 	}
@@ -201,8 +262,8 @@ func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentR
 	var references, payers, receipts []string
 	for _, e := range rows {
 		references = append(references, e.record.candidate)
-		if e.record.receipt != "" {
-			receipts = append(receipts, e.record.receipt)
+		if r := e.record.receipt; r != "" {
+			receipts = append(receipts, r, strings.ToUpper(r), strings.ToLower(r))
 		} else {
 			payers = append(payers, e.record.candidate)
 		}
@@ -227,7 +288,8 @@ func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentR
 	for _, s := range statuses {
 		plan.statuses[s.ID] = s
 	}
-	recorded, err := payment.RecordedReceipts(ctx, tx, k.campaign, receipts)
+	slices.Sort(receipts)
+	recorded, err := payment.RecordedReceipts(ctx, tx, k.campaign, slices.Compact(receipts))
 	if err != nil {
 		return err
 	}
@@ -269,18 +331,36 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 	if r.receivedAt != nil && r.receivedAt.After(plan.now) {
 		v.warnField(k.importer, colReceivedAt, "received_in_future", nil)
 	}
-	listed := payment.Listed{CandidateID: candidate.ID, AmountMinor: r.minor, Method: r.method, Receipt: r.receipt}
+	listed := payment.Listed{CandidateID: candidate.ID, Candidate: r.candidate, AmountMinor: r.minor, Method: r.method, Receipt: r.receipt}
 	if r.receivedAt != nil {
 		listed.ReceivedAt = *r.receivedAt
 	}
 	if r.receipt != "" {
 		listed.Key = payment.ReceiptKey(k.campaign, r.receipt)
+		k.warnReceipt(v, r, plan)
 	} else {
 		plan.ahead[r.base]++
 		listed.Key = fmt.Sprintf("equal %d %s %d", k.campaign.ID, hex.EncodeToString(r.base[:]), len(plan.equal[r.base])+plan.ahead[r.base])
 	}
 	v.outcome = created
 	plan.added, plan.addedBy = append(plan.added, listed), append(plan.addedBy, e)
+}
+
+// warnReceipt names a receipt that differs from another one in capitals only: each is a payment.
+func (k *payments) warnReceipt(v *verdict, r *paymentRow, plan *paymentPlan) {
+	key := digestOf(foldReference(r.receipt))
+	other, said := k.receipts[key]
+	if !said {
+		k.receipts[key] = r.receipt
+	}
+	for _, spelling := range []string{strings.ToUpper(r.receipt), strings.ToLower(r.receipt)} {
+		if spelling != r.receipt && len(plan.receipts[spelling]) > 0 {
+			other, said = spelling, true
+		}
+	}
+	if said && other != r.receipt {
+		v.warnField(k.importer, colReceipt, "receipt_perhaps_same", problem.Facts{"receipt": r.receipt, "other": other})
+	}
 }
 
 // decideReceipt settles a row whose receipt is recorded.
@@ -311,7 +391,7 @@ func (k *payments) decideReceipt(v *verdict, r *paymentRow, recorded []payment.R
 func (k *payments) decideEqual(v *verdict, r *paymentRow, recorded []payment.Recorded) bool {
 	own := 0
 	for _, p := range recorded {
-		if k.sameList[p.Source] {
+		if k.sameList(p.Source) {
 			own++
 		}
 	}

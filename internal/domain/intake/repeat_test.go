@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/intake"
@@ -76,6 +78,73 @@ func TestRace_PaymentsTwice(t *testing.T) {
 	if n := b.count("payment"); n != 1_500 {
 		t.Errorf("%d payments, want 1500", n)
 	}
+}
+
+// shuffledPayments are so many equal and unequal payments without receipts, in two orders of rows.
+func shuffledPayments(rows int) (one, other []string) {
+	for i := range rows {
+		one = append(one, fmt.Sprintf("00000%d;%d;cash;05/05/2026;", 1+i%2, 1+i/4))
+	}
+	other = slices.Clone(one)
+	slices.Reverse(other)
+	return append([]string{payHeader}, one...), append([]string{payHeader}, other...)
+}
+
+// Two exports of one list in two orders of rows, imported at once: whoever comes second knows the list of the first.
+func TestRace_OneListInTwoOrders(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	const rows = 600
+	one, other := shuffledPayments(rows)
+	results, failures := make([]intake.Result, 2), make([]error, 2)
+	var wait sync.WaitGroup
+	b.tx(func(tx pgx.Tx) error {
+		if _, err := admission.Lock(t.Context(), tx, b.campaign); err != nil {
+			return err
+		}
+		for i, lines := range [][]string{one, other} {
+			wait.Go(func() {
+				results[i], failures[i] = intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv(lines...), intake.Options{})
+			})
+		}
+		for waiting := 0; waiting < 2; { // both have read their file, and wait for the campaign
+			if err := tx.QueryRow(t.Context(), `
+select count(*) from pg_locks
+ where not granted and (transactionid = pg_current_xact_id()::xid or relation = 'campaign'::regclass
+                        and database = (select oid from pg_database where datname = current_database()))`).Scan(&waiting); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	wait.Wait()
+	b.must(errors.Join(failures...))
+	for _, r := range results {
+		if b.whole(r); r.Created+r.Unchanged != rows {
+			t.Errorf("one import says %s", counts(r))
+		}
+	}
+	if n := b.count("payment"); n != rows {
+		t.Errorf("%d payments, want %d", n, rows)
+	}
+}
+
+// The other import may also come between two chunks of this one.
+func TestRace_OneListInTwoOrdersBetweenChunks(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	const rows = 2_300
+	one, other := shuffledPayments(rows)
+	var second intake.Result
+	first, err := intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv(one...), intake.Options{Progress: func(done, _ int) {
+		if done == 1_000 {
+			second = b.payments(other...)
+		}
+	}})
+	b.must(err)
+	b.whole(first)
+	wantCounts(t, second, "read 2300 created 1300 updated 0 unchanged 1000 rejected 0 ignored 0")
+	wantCounts(t, first, "read 2300 created 1000 updated 0 unchanged 1300 rejected 0 ignored 0")
 }
 
 // An import that is stopped after a chunk keeps what it did, says that it failed, and the same
@@ -238,5 +307,42 @@ func TestExport_RoundTrip(t *testing.T) {
 	_, err := intake.ExportCandidates(t.Context(), b.db, b.actor, "concours", new(strings.Builder), "pdf")
 	if err == nil {
 		t.Error("a format that does not exist was exported")
+	}
+}
+
+// What an import would not take in again is not exported: neither too many rows nor too many bytes.
+func TestExport_WithinTheLimitsOfAnImport(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	b.candidates("dossier;nom", "1;Diop", "2;Fall", "3;Ba")
+	for name, limits := range map[string]sheet.Limits{"rows": {Rows: 2, FileBytes: 1 << 20}, "bytes": {Rows: 3, FileBytes: 100}} {
+		for _, format := range []sheet.Format{sheet.CSV, sheet.XLSX} {
+			_, err := intake.ExportWithin(t.Context(), b.db, b.actor, "concours", new(strings.Builder), format, limits)
+			p, _ := problem.Of(err)
+			if p == nil || p.Code != "export_too_large" || p.Kind != problem.KindRefused {
+				t.Fatalf("%s as %s: %v", name, format, err)
+			}
+			b.speaks("problem_export_too_large", p.Facts)
+		}
+	}
+	if rows, err := intake.ExportWithin(t.Context(), b.db, b.actor, "concours", new(strings.Builder), sheet.CSV, sheet.Limits{Rows: 3, FileBytes: 1 << 20}); err != nil || rows != 3 {
+		t.Errorf("exactly as many as may be: %d, %v", rows, err)
+	}
+}
+
+// A reference that the file brings along is not given to somebody without one: the chunk stands as a
+// whole, and the same file changes nothing the second time. (Found by TestProperty_CandidatesTwice.)
+func TestCandidates_GivenReferenceLooksGenerated(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	lines := []string{
+		"dossier;nom;prénom;né le;e-mail;tél;statut;déposé le", "1;DIOP;Ali;22/04/2008;a@b.org;76123456;accepted;", ";Diop;Ali;22/04/2008;A@b.org;;filed;",
+		";Diop;Ali;;a@b.org;;accepted;22/05/2026 08:30", "N000001;Fall;;11/04/2008;a@b.org;;filed;22/05/2026 08:30",
+	}
+	wantCounts(t, b.candidates(lines...), "read 4 created 4 updated 0 unchanged 0 rejected 0 ignored 0")
+	before := b.snapshot()
+	wantCounts(t, b.candidates(lines...), "read 4 created 0 updated 0 unchanged 4 rejected 0 ignored 0")
+	if b.snapshot() != before {
+		t.Error("the same file changed something")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,15 +14,13 @@ import (
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/venue"
 )
 
 const taskSittings = "import_sittings"
-
-// longest is the longest sitting that is believed: more is a wrong date.
-const longest = 24 * time.Hour
 
 // sittingRow is what a row says of a sitting.
 type sittingRow struct {
@@ -31,12 +30,27 @@ type sittingRow struct {
 	capacity *int       // nil: not said
 	startsAt time.Time  // in the centre's zone
 	endsAt   *time.Time // nil: not said
+
+	starts, ends Hour // as they were read; the end is the zero one where none is said
 }
 
 func (r sittingRow) roomKey() string { return nameKey(r.centre) + "\x1f" + nameKey(r.room) }
 
 func (r sittingRow) identity() digest {
 	return digestOf("sitting", nameKey(r.exam), r.roomKey(), strconv.FormatInt(r.startsAt.Unix(), 10))
+}
+
+// place is where and when the row has the sitting, by the clocks of the centre: the same after another zone of the centre
+// made other instants of its hours. An hour that the clocks show twice is two.
+func (r sittingRow) place() digest {
+	return digestOf("place", nameKey(r.exam), r.roomKey(), seating.OnClock(r.startsAt).Format(time.DateTime), strconv.FormatBool(seating.Second(r.startsAt)))
+}
+
+// otherHour is the row at the other of the two instants at which the clocks show its start.
+func (r sittingRow) otherHour() (other sittingRow, twice bool) {
+	other = r
+	other.startsAt, twice, _ = seating.ShownTwice(r.startsAt)
+	return other, twice
 }
 
 // taking is a time at which a row of this file takes a room.
@@ -50,14 +64,28 @@ type sittings struct {
 	*importer
 	onlyExam string
 	zones    map[string]*time.Location // by the centre's name key
+	named    map[digest]bool           // the places of sittings that the file speaks of
 	taken    map[string][]taking       // by room, what the rows before this chunk take
 	plan     *sittingPlan
+	made     map[string]bool // names that rows before this chunk added
 }
 
 func (k *sittings) task() string    { return taskSittings }
 func (k *sittings) fields() []field { return sittingFields }
 
-func (k *sittings) prepare(context.Context) error { return nil }
+// prepare finds out which sittings the file speaks of: one that it leaves out is known only then.
+func (k *sittings) prepare(ctx context.Context) error {
+	_, err := k.file.eachRow(ctx, func(row sheet.Row) error {
+		e := &entry[sittingRow]{verdict: verdict{line: row.Line, row: row}}
+		k.readRow(&e.verdict)
+		k.read(e)
+		if e.identity != (digest{}) {
+			k.named[e.record.place()] = true
+		}
+		return nil
+	})
+	return err
+}
 
 func (k *sittings) check(ctx context.Context, tx pgx.Tx) error {
 	exams, err := seating.Exams(ctx, tx, k.campaign, "")
@@ -131,43 +159,42 @@ func (k *sittings) readCapacity(v *verdict, r *sittingRow) {
 	r.capacity = &places
 }
 
-// clockOnly is an end that names the hour alone: it is meant on the day of the start.
-var clockOnly = regexp.MustCompile(`^\d{1,2} ?([:hH]) ?(\d{2})?(:\d{2})?$`)
+// zoneOf is the zone of a centre; one that the file adds gets the organisation's.
+func (k *sittings) zoneOf(centre string) *time.Location {
+	if known, ok := k.zones[nameKey(centre)]; ok {
+		return known
+	}
+	return k.zone
+}
 
 func (k *sittings) readTimes(v *verdict, r *sittingRow) {
-	zone := k.zone
-	if known, ok := k.zones[nameKey(r.centre)]; ok {
-		zone = known
-	}
+	zone := k.zoneOf(r.centre)
 	text := k.text(v, colStarts, mostCode)
 	if text == "" {
 		v.rejectField(k.importer, colStarts, "starts_missing", nil)
 		return
 	}
-	at, timed, err := k.order.Instant(text, zone)
+	start, err := ReadHour(k.order, text, zone)
 	switch {
 	case err != nil:
 		v.rejectCell(k.importer, colStarts, err)
 		return
-	case !timed:
+	case !start.Timed:
 		v.rejectField(k.importer, colStarts, "starts_without_hour", nil)
 		return
 	}
-	r.startsAt = at
+	r.startsAt, r.starts = start.At, start
 	if text = k.text(v, colEnds, mostCode); text == "" {
 		return
 	}
-	if clockOnly.MatchString(text) {
-		text = at.Format(time.DateOnly) + " " + text
-	}
-	end, timed, err := k.order.Instant(text, zone)
+	end, err := ReadEnd(k.order, text, zone, start.At)
 	switch {
 	case err != nil:
 		v.rejectCell(k.importer, colEnds, err)
-	case !timed:
+	case !end.Timed:
 		v.rejectField(k.importer, colEnds, "ends_without_hour", nil)
 	default:
-		r.endsAt = &end
+		r.endsAt, r.ends = &end.At, end
 	}
 }
 
@@ -185,6 +212,11 @@ func (k *sittings) settle([]*entry[sittingRow]) {
 	for key, takings := range k.plan.taken {
 		k.taken[key] = append(k.taken[key], takings...)
 	}
+	for _, n := range k.plan.made {
+		k.made[n.key()] = true
+	}
+	k.result.AddedCount += len(k.plan.made)
+	k.result.Added = append(k.result.Added, k.plan.made[:min(len(k.plan.made), MostListed-len(k.result.Added))]...)
 }
 
 // plannedAs is a sitting to be written, with the row that asks for it.
@@ -203,6 +235,7 @@ type roomNames struct {
 	rooms     map[string]int64 // by room key
 	hosted    map[int64][]seating.Hosted
 	uses      map[int64]seating.InUse
+	holds     map[int64]int // by room, how many people it holds; absent: nobody has said it
 }
 
 // sittingPlan is what a chunk will write.
@@ -211,8 +244,13 @@ type sittingPlan struct {
 	taken   map[string][]taking
 	added   []*plannedAs
 	changed []*plannedAs
-	next    int               // number of the next reference
-	moved   map[digest]string // what the sittings were when they were added → reference
+	next    int                // number of the next reference
+	noted   []seating.Said     // what the file says anew of sittings that exist
+	leftOut map[string]leftOut // by the name key of the exam
+	names   []Named            // what there is, where a row names something else
+	there   map[string]bool    // the keys of these, and of those made
+	made    []Named            // what the rows of the chunk add
+	saying
 }
 
 // ensureNames adds the exams, centres and rooms that the new sittings name. Names are few: each is
@@ -237,7 +275,12 @@ func (k *sittings) ensureNames(ctx context.Context, tx pgx.Tx, plan *sittingPlan
 			plan.exams[nameKey(exam.Code)] = exam.ID
 		}
 	}
-	for _, s := range plan.added {
+	// New centres and rooms in one order in every import: two that make the same ones wait for each other
+	// in turn only.
+	inOrder := slices.SortedStableFunc(slices.Values(plan.added), func(a, b *plannedAs) int {
+		return strings.Compare(a.entry.record.roomKey(), b.entry.record.roomKey())
+	})
+	for _, s := range inOrder {
 		if err := k.ensureRoom(ctx, tx, plan, s); err != nil {
 			return err
 		}
@@ -256,7 +299,7 @@ func (k *sittings) ensureRoom(ctx context.Context, tx pgx.Tx, plan *sittingPlan,
 		plan.centres[centreKey] = made.ID
 	}
 	if _, known := plan.rooms[r.roomKey()]; !known {
-		id, err := venue.EnsureRoom(ctx, tx, org, plan.centres[centreKey], r.room)
+		id, _, err := venue.EnsureRoom(ctx, tx, org, plan.centres[centreKey], r.room)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,6 +57,25 @@ func TestSittings_CreateWhatTheyName(t *testing.T) {
 	}
 	if n := b.count("timeline where kind in ('sitting_added', 'sitting_updated') and sitting_id is not null"); n != 5 {
 		t.Errorf("%d rows of the timeline", n)
+	}
+}
+
+// Who lacks an end learns of the two ways to give it: the column, or a duration of the exam.
+func TestSittings_EndMissingSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.sittings("épreuve;centre;salle;début", "MATH;Campus;A;05/10/2126 08:00", `PHYS 1;Campus;B;05/10/2126 08:00`)
+	wantSaid(t, r.Rejected, "2:ends_at:ends_missing 3:ends_at:ends_missing")
+	for i, command := range []string{
+		`: usher exam edit "MATH" --campaign concours --minutes …`,
+		`: usher exam add "PHYS 1" --campaign concours && usher exam edit "PHYS 1" --campaign concours --minutes …`,
+	} {
+		for _, lang := range i18n.Languages {
+			text := i18n.Speak(lang).Say("refusal_ends_missing", r.Rejected[i].Facts)
+			if !strings.Contains(strings.ReplaceAll(text, " :", ":"), command) || !strings.Contains(text, "ends_at") {
+				t.Errorf("%s: %s", lang, text)
+			}
+		}
 	}
 }
 
@@ -171,23 +191,120 @@ func TestSittings_CapacityInUse(t *testing.T) {
 	}
 }
 
-// A later end must not reach into another sitting of somebody who is seated.
-func TestSittings_EndClash(t *testing.T) {
+// A file tells nobody: it changes neither the hours nor the room of a sitting to which people were
+// called, and names the command that does.
+func TestSittings_ConvokedStays(t *testing.T) {
+	t.Parallel()
+	list := []string{
+		sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00", "MATH;Campus;B;40;05/10/2126 08:00;10:00", "MATH;Campus;C;40;06/10/2126 08:00;10:00",
+	}
+	const move = "usher sitting move S001 --campaign concours "
+	for name, c := range map[string]struct{ row, said, command string }{
+		"later end":           {"MATH;Campus;A;40;05/10/2126 08:00;10:30", "2:fin:sitting_convoked", move + `--ends "2126-10-05 10:30"`},
+		"earlier end":         {"MATH;Campus;A;40;05/10/2126 08:00;09:30", "2:fin:sitting_convoked", move + `--ends "2126-10-05 09:30"`},
+		"end and capacity":    {"MATH;Campus;A;41;05/10/2126 08:00;10:30", "2:fin:sitting_convoked", move + `--ends "2126-10-05 10:30"`},
+		"start":               {"MATH;Campus;A;40;05/10/2126 09:00;11:00", "2:début:sitting_replaced", move + `--starts "2126-10-05 09:00"`},
+		"start alone":         {"MATH;Campus;A;40;05/10/2126 08:30;10:00", "2:début:sitting_replaced", move + `--starts "2126-10-05 08:30" --ends "2126-10-05 10:00"`},
+		"start far from old":  {"MATH;Campus;A;40;05/10/2126 14:00;16:00", "2:début:sitting_replaced", move + `--starts "2126-10-05 14:00"`},
+		"known room":          {"MATH;Campus;C;40;05/10/2126 08:00;10:00", "2:salle:sitting_replaced", move + `--room "C"`},
+		"new room":            {`MATH;Campus;Amphi "1";40;05/10/2126 08:00;11:00`, "2:salle:sitting_replaced", `usher venue room "Amphi \"1\"" --centre "Campus" && ` + move + `--room "Amphi \"1\"" --ends "2126-10-05 11:00"`},
+		"room of another day": {"MATH;Campus;D;40;07/10/2126 08:00;10:00", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.sittings(list...)
+			b.candidates("dossier;nom", "1;Diop")
+			b.seatAt("S001", "1", 1)
+			before := b.text("select string_agg(s::text, ' ') from sitting s where reference = 'S001'") + b.text("select string_agg(c::text, ' ') from claim c")
+			changed := []string{sittingHeader, c.row, list[2], list[3]}
+			dry, err := intake.Sittings(t.Context(), b.db, b.actor, "concours", "s.csv", csv(changed...), intake.Options{DryRun: true})
+			b.must(err)
+			r := b.sittings(changed...)
+			wantSaid(t, r.Rejected, c.said)
+			if said(dry.Rejected) != c.said || r.Updated != 0 {
+				t.Errorf("foreseen %s, updated %d", said(dry.Rejected), r.Updated)
+			}
+			if c.said == "" {
+				return
+			}
+			if got := r.Rejected[0].Facts["command"]; got != c.command {
+				t.Errorf("the command is %s\nwant %s", got, c.command)
+			}
+			for _, lang := range i18n.Languages {
+				if text := i18n.Speak(lang).Say("refusal_"+r.Rejected[0].Reason, r.Rejected[0].Facts); !strings.Contains(text, c.command) {
+					t.Errorf("%s says %s", lang, text)
+				}
+			}
+			after := b.text("select string_agg(s::text, ' ') from sitting s where reference = 'S001'") + b.text("select string_agg(c::text, ' ') from claim c")
+			if after != before {
+				t.Error("something of the convoked sitting changed")
+			}
+		})
+	}
+}
+
+// A short list of further sittings adds them, says what else it may have meant, and takes nobody's
+// seat; with the old sittings in the list nothing is left to ask.
+func TestSittings_FurtherBesideConvoked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.sittings(sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00", "PHYS;Campus;B;40;05/10/2126 10:00;12:00")
-	b.candidates("dossier;nom;épreuves", "1;Diop;MATH|PHYS", "2;Fall;MATH")
+	first := "MATH;Campus;A;40;05/10/2126 08:00;10:00"
+	b.sittings(sittingHeader, first)
+	b.candidates("dossier;nom", "1;Diop")
 	b.seatAt("S001", "1", 1)
-	b.seatAt("S001", "2", 2)
-	b.seatAt("S002", "1", 1)
-	later := []string{sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:30", "PHYS;Campus;B;40;05/10/2126 10:00;12:30"}
-	dry, err := intake.Sittings(t.Context(), b.db, b.actor, "concours", "s.csv", csv(later...), intake.Options{DryRun: true})
-	b.must(err)
-	r := b.sittings(later...)
-	wantCounts(t, r, "read 2 created 0 updated 1 unchanged 0 rejected 1 ignored 0")
-	wantSaid(t, r.Rejected, "2:fin:ends_clash")
-	if counts(dry) != counts(r) || r.Rejected[0].Facts["name"] != "Diop" || r.Rejected[0].Facts["other"] != "S002" {
-		t.Errorf("foreseen %s, named %v", counts(dry), r.Rejected[0].Facts)
+	r := b.sittings(sittingHeader, "MATH;Campus;B;40;05/10/2126 08:00;10:00", "MATH;Nord;A;40;05/10/2126 08:00;10:00")
+	wantCounts(t, r, "read 2 created 2 updated 0 unchanged 0 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2:salle:sitting_perhaps_replaced")
+	r = b.sittings(sittingHeader, first, "MATH;Campus;C;40;05/10/2126 08:00;10:00", "MATH;Campus;A;40;05/10/2126 14:00;16:00")
+	wantCounts(t, r, "read 3 created 2 updated 0 unchanged 1 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "")
+	if got := b.text("select string_agg(seat_number || ' ' || coalesce(released_at::text, 'live'), ',') from claim"); got != "1 live" {
+		t.Errorf("the claims are %s", got)
+	}
+}
+
+// A list from before the hours of a convoked sitting were moved by hand does not move them back.
+func TestSittings_OldListKeepsMovedHours(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	list := []string{sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00"}
+	b.sittings(list...)
+	b.candidates("dossier;nom", "1;Diop")
+	b.seatAt("S001", "1", 1)
+	b.tx(func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "update sitting set ends_at = ends_at + interval '1 hour', revision = 2")
+		return err
+	})
+	before := b.snapshot()
+	r := b.sittings(list...)
+	wantCounts(t, r, "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2:fin:hand_kept")
+	if b.snapshot() != before {
+		t.Error("the list moved the end back")
+	}
+}
+
+// An hour that the clocks show twice is read as the first, and the row says how to write the second.
+func TestSittings_HourThatComesTwice(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	b.tx(func(tx pgx.Tx) error {
+		_, err := venue.EnsureCentre(t.Context(), tx, b.org.ID, "Paris", "Europe/Paris")
+		return err
+	})
+	r := b.sittings("centre;salle;début;fin", "Paris;A;31/10/2027 02:15;02:45", "Paris;B;2027-10-31 02:15+01:00;02:45", "Paris;C;2027-10-31 02:15+01:00;2027-10-31 02:45+01:00",
+		"Bamako;A;31/10/2027 02:15;02:45", "Paris;D;28/03/2027 01:00;02:30")
+	wantSaid(t, r.Rejected, "6:fin:skipped_time")
+	wantSaid(t, r.Warnings, "2:début:time_comes_twice 2:fin:time_comes_twice 3:fin:time_comes_twice_later")
+	for i, want := range []string{"2027-10-31 02:15+02:00 2027-10-31 02:15+01:00", "2027-10-31 02:45+02:00 2027-10-31 02:45+01:00", "2027-10-31 02:45+01:00 2027-10-31 02:45+02:00"} {
+		facts := r.Warnings[i].Facts
+		if got := facts["understood"].(string) + " " + facts["other"].(string); got != want {
+			t.Errorf("understood and other are %s, want %s", got, want)
+		}
+	}
+	if got := b.text("select string_agg(to_char(starts_at at time zone 'UTC', 'HH24:MI') || '-' || to_char(ends_at at time zone 'UTC', 'HH24:MI'), ' ' order by reference) from sitting"); got != "00:15-00:45 01:15-01:45 01:15-01:45 02:15-02:45" {
+		t.Errorf("the sittings are at %s", got)
 	}
 }
 
@@ -204,7 +321,7 @@ func TestRefreshPlaces(t *testing.T) {
 	})
 	capacity := func(room int64, places int) error {
 		return set(func(tx pgx.Tx) error {
-			if err := venue.SetCapacity(t.Context(), tx, b.org.ID, centre, room, &places); err != nil {
+			if _, err := venue.SetCapacity(t.Context(), tx, b.org.ID, centre, room, &places); err != nil {
 				return err
 			}
 			_, err := seating.RefreshPlaces(t.Context(), tx, b.org.ID, nil)
@@ -245,6 +362,10 @@ func TestSittings_CancelledStaysCancelled(t *testing.T) {
 	r := b.sittings(sittingHeader, row)
 	wantCounts(t, r, "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
 	wantSaid(t, r.Warnings, "2::sitting_cancelled")
+	want := `usher sitting add --campaign concours --exam "MATH" --centre "Campus" --room "A" --starts "2126-10-05 08:00" --ends "2126-10-05 10:00" --capacity 40`
+	if got := r.Warnings[0].Facts["command"]; got != want {
+		t.Errorf("the command is %s\nwant %s", got, want)
+	}
 }
 
 // A list from before a sitting moved still means that sitting: it is not held twice.
@@ -299,5 +420,42 @@ func TestSittings_Conflict(t *testing.T) {
 	said := i18n.Speak("fr").Say("refusal_sitting_conflict", r.Rejected[0].Facts)
 	if !strings.Contains(said, "La ligne 2 ") || !strings.Contains(said, "(A, Campus, samedi 5 octobre 2126 à 08:00 (Africa/Bamako))") {
 		t.Errorf("it says %s", said)
+	}
+}
+
+// A chunk that waits for one of its rooms holds none of the others: two imports that share rooms wait
+// for each other in turn, and never each for the other.
+func TestSittings_RoomsAreLockedAtOnceInKeyOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sittings(sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00", "MATH;Campus;B;40;06/10/2126 08:00;10:00")
+	imported := make(chan error, 1)
+	b.tx(func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "select from room where name = 'A' for no key update"); err != nil {
+			return err
+		}
+		go func() { // changes the sitting of A, and adds one in B
+			_, err := intake.Sittings(t.Context(), b.db, b.actor, "concours", "seances.csv",
+				csv(sittingHeader, "MATH;Campus;B;40;07/10/2126 08:00;10:00", "MATH;Campus;A;41;05/10/2126 08:00;10:00"), intake.Options{})
+			imported <- err
+		}()
+		for waiting := false; !waiting; {
+			select {
+			case err := <-imported:
+				return fmt.Errorf("the import did not wait: %w", err)
+			default:
+			}
+			err := tx.QueryRow(t.Context(), `select exists (select from pg_locks
+ where not granted and transactionid = pg_current_xact_id()::xid)`).Scan(&waiting)
+			if err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(t.Context(), "select from room where name = 'B' for no key update nowait")
+		return err
+	})
+	b.must(<-imported)
+	if got := b.text("select string_agg(reference || ' ' || places, ', ' order by reference) from sitting"); got != "S001 41, S002 40, S003 40" {
+		t.Errorf("the sittings are %s", got)
 	}
 }

@@ -18,8 +18,11 @@ func See(ctx context.Context, db *pg.DB, actor timeline.Actor, runID int64, fn f
 	if err != nil {
 		return err
 	}
+	if actor.Installation {
+		organisations = append(organisations, account.System)
+	}
 	return db.Read(ctx, organisations, func(tx pgx.Tx) error {
-		r, err := Find(ctx, tx, runID)
+		r, err := Find(ctx, tx, organisations, runID)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ const (
 	ListAttention    List = "attention"     // done or not: somebody must decide something
 	ListRejected     List = "rejected"      // a row of a file
 	ListWarning      List = "warning"       // a row of a file that was taken, and looks odd
+	ListLeft         List = "left"          // locked by somebody else: the run comes back to it before it ends
 )
 
 // Refusal is a named person or item that a run did not do, with the reason and the facts of that
@@ -69,31 +70,56 @@ select $1, $2, w.list, w.item, nullif(w.candidate_id, 0), nullif(w.exam_id, 0), 
 	return nil
 }
 
-// Withdraw takes back what a run that is still going refused in a list for an exam, because it
-// looks again, and tells how many that were.
-func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID, examID int64, list List) (int, error) {
-	tag, err := tx.Exec(ctx, `delete from refusal where organisation_id = $1 and run_id = $2 and list = $3 and exam_id = $4`,
-		organisationID, runID, list, examID)
+// Withdraw takes items of a list back, because the run did them after all or nobody asks for them any
+// more, and tells how many stood there.
+func Withdraw(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, items []string) (int, error) {
+	if len(items) == 0 {
+		return 0, nil
+	}
+	tag, err := tx.Exec(ctx, `
+delete from refusal f using unnest($4::text[]) w(item)
+ where f.organisation_id = $1 and f.run_id = $2 and f.list = $3 and f.item = w.item`, organisationID, runID, list, items)
 	if err != nil {
 		return 0, fmt.Errorf("take back the refusals: %w", err)
 	}
 	return int(tag.RowsAffected()), nil
 }
 
-// Standing tells which of the items stand in a list of the run.
-func Standing(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, items []string) (map[string]bool, error) {
+// Named tells whether any of the items stands in a list of a run of the campaign that has not ended.
+func Named(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, list List, items []string) (named bool, err error) {
+	err = tx.QueryRow(ctx, `
+select exists (
+  select from run r cross join unnest($4::text[]) w(item)
+   cross join lateral (select from refusal where organisation_id = $1 and run_id = r.id and list = $3 and item = w.item limit 1) f
+   where r.organisation_id = $1 and r.campaign_id = $2 and r.state = 'running')`, organisationID, campaignID, list, items).Scan(&named)
+	if err != nil {
+		return false, fmt.Errorf("look whom the runs under way refused: %w", err)
+	}
+	return named, nil
+}
+
+// Forget takes back everything that an earlier holder of the run named: the next one begins anew.
+func Forget(ctx context.Context, tx pgx.Tx, organisationID, runID int64) error {
+	if _, err := tx.Exec(ctx, `delete from refusal where organisation_id = $1 and run_id = $2`, organisationID, runID); err != nil {
+		return fmt.Errorf("forget what the run named: %w", err)
+	}
+	return nil
+}
+
+// Standing gives, of those items that stand in a list of the run, the reasons.
+func Standing(ctx context.Context, tx pgx.Tx, organisationID, runID int64, list List, items []string) (map[string]string, error) {
 	// One by one through the key: "item = any" would be compared with every refusal of the run.
 	rows, err := tx.Query(ctx, `
-select f.item from unnest($4::text[]) w(item)
- cross join lateral (select item from refusal
+select f.item, f.reason from unnest($4::text[]) w(item)
+ cross join lateral (select item, reason from refusal
                       where organisation_id = $1 and run_id = $2 and list = $3 and item = w.item limit 1) f`,
 		organisationID, runID, list, items)
 	if err != nil {
 		return nil, fmt.Errorf("look up the refusals: %w", err)
 	}
-	standing := map[string]bool{}
-	var item string
-	if _, err := pgx.ForEachRow(rows, []any{&item}, func() error { standing[item] = true; return nil }); err != nil {
+	standing := map[string]string{}
+	var item, reason string
+	if _, err := pgx.ForEachRow(rows, []any{&item, &reason}, func() error { standing[item] = reason; return nil }); err != nil {
 		return nil, fmt.Errorf("look up the refusals: %w", err)
 	}
 	return standing, nil

@@ -15,7 +15,12 @@ type Actor struct {
 	Name           string
 	OrganisationID int64 // the only organisation they act for
 	Installation   bool  // the administrator of the installation acts for all of them
+	Role           Role  // what they may do there; account says what that is
+	LoginID        int64 // the login behind a browser's session; 0: none
 }
+
+// Role is what somebody is for an organisation.
+type Role string
 
 // MayActFor tells whether the actor acts for the organisation. Who does not is told that the
 // thing does not exist.
@@ -28,11 +33,13 @@ type Kind string
 
 // Subject says what an entry is about; zero is "nothing of that sort".
 type Subject struct {
-	CampaignID  int64
-	CandidateID int64
-	SittingID   int64
-	ClaimID     int64
-	RunID       int64
+	CampaignID    int64
+	CandidateID   int64
+	SittingID     int64
+	ClaimID       int64
+	RunID         int64
+	EventID       int64
+	ReservationID int64
 }
 
 // Entry is one thing that happened, with the facts as they were: names and labels, not keys.
@@ -45,13 +52,26 @@ type Entry struct {
 // Record adds the entries in one statement, which reads its arrays from the first to the last. The
 // instant is the database's.
 func Record(ctx context.Context, tx pgx.Tx, organisationID int64, actor Actor, entries ...Entry) error {
+	asked := &pgx.Batch{}
+	if err := Queue(asked, organisationID, actor, entries...); err != nil || asked.Len() == 0 {
+		return err
+	}
+	statement := asked.QueuedQueries[0]
+	if _, err := tx.Exec(ctx, statement.SQL, statement.Arguments...); err != nil {
+		return fmt.Errorf("record the timeline: %w", err)
+	}
+	return nil
+}
+
+// Queue is Record in one exchange with what the caller asks beside it.
+func Queue(asked *pgx.Batch, organisationID int64, actor Actor, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
 	n := len(entries)
 	kinds, facts := make([]string, n), make([]string, n)
 	campaigns, candidates, sittings := make([]int64, n), make([]int64, n), make([]int64, n)
-	claims, runs := make([]int64, n), make([]int64, n)
+	claims, runs, events, reservations := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	for i, entry := range entries {
 		text, err := write(entry.Facts)
 		if err != nil {
@@ -60,17 +80,15 @@ func Record(ctx context.Context, tx pgx.Tx, organisationID int64, actor Actor, e
 		of := entry.Subject
 		kinds[i], facts[i] = string(entry.Kind), string(text)
 		campaigns[i], candidates[i], sittings[i], claims[i], runs[i] = of.CampaignID, of.CandidateID, of.SittingID, of.ClaimID, of.RunID
+		events[i], reservations[i] = of.EventID, of.ReservationID
 	}
-	_, err := tx.Exec(ctx, `
-insert into timeline (organisation_id, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts)
+	asked.Queue(`
+insert into timeline (organisation_id, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, event_id, reservation_id, facts)
 select $1, $2, e.kind, nullif(e.campaign_id, 0), nullif(e.candidate_id, 0), nullif(e.sitting_id, 0), nullif(e.claim_id, 0),
-       nullif(e.run_id, 0), e.facts::jsonb
-  from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
-       e(kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts)`,
-		organisationID, actor.Name, kinds, campaigns, candidates, sittings, claims, runs, facts)
-	if err != nil {
-		return fmt.Errorf("record the timeline: %w", err)
-	}
+       nullif(e.run_id, 0), nullif(e.event_id, 0), nullif(e.reservation_id, 0), e.facts::jsonb
+  from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[])
+       e(kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, event_id, reservation_id, facts)`,
+		organisationID, actor.Name, kinds, campaigns, candidates, sittings, claims, runs, events, reservations, facts)
 	return nil
 }
 

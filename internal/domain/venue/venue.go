@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 )
 
@@ -26,16 +25,6 @@ type Centre struct {
 	Name     string
 	TimeZone string
 	Capacity *int // the places of each of its rooms that says nothing itself
-}
-
-// Seat is a physical place of a room that has a plan: the number is its identity, the label is
-// what is printed.
-type Seat struct {
-	Number     int
-	Label      string
-	Zone       string
-	Blocked    bool
-	Accessible bool
 }
 
 // EnsureCentre finds the centre by its name, without regard to case and spacing, or adds it.
@@ -66,17 +55,18 @@ func FindCentre(ctx context.Context, tx pgx.Tx, organisationID int64, name strin
 }
 
 // EnsureRoom finds the room of a centre by its name or adds it.
-func EnsureRoom(ctx context.Context, tx pgx.Tx, organisationID, centreID int64, name string) (roomID int64, err error) {
-	if _, err := tx.Exec(ctx, `insert into room (organisation_id, centre_id, name) values ($1, $2, $3) on conflict do nothing`,
-		organisationID, centreID, name); err != nil {
-		return 0, fmt.Errorf("add the room: %w", err)
+func EnsureRoom(ctx context.Context, tx pgx.Tx, organisationID, centreID int64, name string) (roomID int64, added bool, err error) {
+	tag, err := tx.Exec(ctx, `insert into room (organisation_id, centre_id, name) values ($1, $2, $3) on conflict do nothing`,
+		organisationID, centreID, name)
+	if err != nil {
+		return 0, false, fmt.Errorf("add the room: %w", err)
 	}
 	err = tx.QueryRow(ctx, `select id from room where organisation_id = $1 and centre_id = $2 and name_key(name) = name_key($3)`,
 		organisationID, centreID, name).Scan(&roomID)
 	if err != nil {
-		return 0, fmt.Errorf("find the room: %w", err)
+		return 0, false, fmt.Errorf("find the room: %w", err)
 	}
-	return roomID, nil
+	return roomID, tag.RowsAffected() > 0, nil
 }
 
 // CheckCapacity refuses what cannot be a number of places. 0 is a capacity: nobody sits there.
@@ -88,43 +78,42 @@ func CheckCapacity(capacity *int) error {
 }
 
 // SetCapacity says how many places a room has, or, with roomID zero, each room of a centre that
-// says nothing itself. Nil takes the number back.
-func SetCapacity(ctx context.Context, tx pgx.Tx, organisationID, centreID, roomID int64, capacity *int) error {
+// says nothing itself. Nil takes the number back. It tells whether another number was said before.
+func SetCapacity(ctx context.Context, tx pgx.Tx, organisationID, centreID, roomID int64, capacity *int) (changed bool, err error) {
 	if err := CheckCapacity(capacity); err != nil {
-		return err
+		return false, err
 	}
-	statement, id := `update centre set capacity = $3 where organisation_id = $1 and id = $2`, centreID
+	statement, id := `update centre set capacity = $3 where organisation_id = $1 and id = $2 and capacity is distinct from $3`, centreID
 	if roomID != 0 {
-		statement, id = `update room set capacity = $3 where organisation_id = $1 and id = $2`, roomID
+		statement, id = `update room set capacity = $3 where organisation_id = $1 and id = $2 and capacity is distinct from $3`, roomID
 	}
-	if _, err := tx.Exec(ctx, statement, organisationID, id, capacity); err != nil {
-		return fmt.Errorf("set the capacity: %w", err)
+	tag, err := tx.Exec(ctx, statement, organisationID, id, capacity)
+	if err != nil {
+		return false, fmt.Errorf("set the capacity: %w", err)
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+// SetTimeZone gives a centre another zone (an IANA name that is known to be one). What becomes of the
+// sittings there is decided in seating, in the same transaction.
+func SetTimeZone(ctx context.Context, tx pgx.Tx, organisationID, centreID int64, zone string) error {
+	if _, err := tx.Exec(ctx, `update centre set time_zone = $3 where organisation_id = $1 and id = $2`, organisationID, centreID, zone); err != nil {
+		return fmt.Errorf("set the time zone: %w", err)
 	}
 	return nil
 }
 
-// LayPlan replaces the plan of a room. Whether the people who already sit there still can is
-// checked in seating, in the same transaction.
-func LayPlan(ctx context.Context, tx pgx.Tx, organisationID, roomID int64, seats []Seat) error {
-	numbers, labels, zones := make([]int, len(seats)), make([]string, len(seats)), make([]string, len(seats))
-	blocked, accessible := make([]bool, len(seats)), make([]bool, len(seats))
-	for i, s := range seats {
-		numbers[i], labels[i], zones[i], blocked[i], accessible[i] = s.Number, s.Label, s.Zone, s.Blocked, s.Accessible
-	}
-	if _, err := tx.Exec(ctx, `delete from seat where organisation_id = $1 and room_id = $2`, organisationID, roomID); err != nil {
-		return fmt.Errorf("take up the old plan: %w", err)
-	}
-	_, err := tx.Exec(ctx, `
-insert into seat (organisation_id, room_id, number, label, zone, blocked, accessible)
-select $1, $2, * from unnest($3::int[], $4::text[], $5::text[], $6::bool[], $7::bool[])`,
-		organisationID, roomID, numbers, labels, zones, blocked, accessible)
-	if pg.Duplicates(err) {
-		return problem.Invalid("plan_repeats", nil)
+// FindRoomOf finds a room by its name and its centre's.
+func FindRoomOf(ctx context.Context, tx pgx.Tx, organisationID int64, centreName, roomName string) (Centre, int64, error) {
+	centre, found, err := FindCentre(ctx, tx, organisationID, centreName)
+	if err == nil && !found {
+		err = problem.NotFound("centre_unknown", problem.Facts{"centre": centreName})
 	}
 	if err != nil {
-		return fmt.Errorf("lay the plan: %w", err)
+		return centre, 0, err
 	}
-	return nil
+	roomID, err := FindRoom(ctx, tx, organisationID, centre, roomName)
+	return centre, roomID, err
 }
 
 // FindRoom finds a room of a centre by its name.

@@ -1,0 +1,9 @@
+package account_test
+
+import (
+	"testing"
+
+	"usher/internal/domain/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }

@@ -1,0 +1,156 @@
+package letter
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+	"usher/internal/base/seal"
+)
+
+// Ticket is what the code of a letter says. There is nothing personal in it.
+type Ticket struct {
+	OrganisationID int64
+	SittingID      int64
+	ClaimID        int64
+	Revision       int // of the sitting, when the letter was written
+}
+
+// ticketVersion is the first byte of a packed ticket.
+const ticketVersion = 1
+
+var errUnknownTicket = errors.New("what the code says is of another version")
+
+func (t Ticket) pack() []byte {
+	packed := []byte{ticketVersion}
+	for _, number := range []int64{t.OrganisationID, t.SittingID, t.ClaimID, int64(t.Revision)} {
+		packed = binary.AppendUvarint(packed, uint64(number))
+	}
+	return packed
+}
+
+func unpack(packed []byte) (Ticket, error) {
+	if len(packed) == 0 || packed[0] != ticketVersion {
+		return Ticket{}, errUnknownTicket
+	}
+	packed = packed[1:]
+	var numbers [4]int64
+	for i := range numbers {
+		number, n := binary.Uvarint(packed)
+		if n <= 0 {
+			return Ticket{}, errUnknownTicket
+		}
+		numbers[i], packed = int64(number), packed[n:]
+	}
+	if len(packed) > 0 {
+		return Ticket{}, errUnknownTicket
+	}
+	return Ticket{OrganisationID: numbers[0], SittingID: numbers[1], ClaimID: numbers[2], Revision: int(numbers[3])}, nil
+}
+
+// OpenCode reads a code without a network or a database: the public keys suffice.
+func OpenCode(text string, keys []seal.Key) (Ticket, error) {
+	payload, _, err := seal.Open(strings.ToUpper(strings.TrimSpace(text)), keys) // some scanners type small letters
+	if err != nil {
+		return Ticket{}, fmt.Errorf("read the code: %w", err)
+	}
+	return unpack(payload)
+}
+
+// Scan reads a code and says what became of the seat that it speaks of.
+func Scan(ctx context.Context, tx pgx.Tx, organisationID int64, text string) (Found, error) {
+	keys, err := PublicKeys(ctx, tx, organisationID)
+	if err != nil {
+		return Found{}, err
+	}
+	ticket, err := OpenCode(text, keys)
+	if err != nil || ticket.OrganisationID != organisationID {
+		return Found{}, problem.Refused("code_unknown", nil).Because(err)
+	}
+	found, err := read(ctx, tx, organisationID, []int64{ticket.ClaimID})
+	if err != nil {
+		return Found{}, err
+	}
+	return judge(ctx, tx, found[0], ticket.Revision)
+}
+
+// PublicKeys are those with which an organisation's codes are checked, at a door without a network.
+func PublicKeys(ctx context.Context, tx pgx.Tx, organisationID int64) ([]seal.Key, error) {
+	rows, err := tx.Query(ctx, `select id, public_key from signing_key where organisation_id = $1 order by id`, organisationID)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (key seal.Key, err error) {
+		var public []byte
+		err = row.Scan(&key.ID, &public)
+		key.Public = ed25519.PublicKey(public)
+		return key, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the keys: %w", err)
+	}
+	return keys, nil
+}
+
+// Prepare makes the organisation's key when there is none yet, for transactions that only read.
+func Prepare(ctx context.Context, db *pg.DB, organisationID int64) error {
+	return db.Tx(ctx, []int64{organisationID}, func(tx pgx.Tx) error {
+		_, err := signingKey(ctx, tx, organisationID)
+		return err
+	})
+}
+
+// signingKey is the organisation's, made on its first use. Of two who make one at once the unique
+// key keeps the first, and both sign with it.
+func signingKey(ctx context.Context, tx pgx.Tx, organisationID int64) (seal.Key, error) {
+	key, found, err := readKey(ctx, tx, organisationID)
+	if err != nil || found {
+		return key, err
+	}
+	made, err := seal.NewKey(rand.Reader)
+	if err != nil {
+		return key, err
+	}
+	_, err = tx.Exec(ctx, `insert into signing_key (organisation_id, public_key, private_key) values ($1, $2, $3)
+    on conflict on constraint signing_key_one do nothing`, organisationID, []byte(made.Public), []byte(made.Private))
+	if err != nil {
+		return key, fmt.Errorf("keep the key: %w", err)
+	}
+	if key, found, err = readKey(ctx, tx, organisationID); err == nil && !found {
+		err = fmt.Errorf("the key of organisation %d is not there after it was made", organisationID)
+	}
+	return key, err
+}
+
+func readKey(ctx context.Context, tx pgx.Tx, organisationID int64) (key seal.Key, found bool, err error) {
+	var public, private []byte
+	err = tx.QueryRow(ctx, `select id, public_key, private_key from signing_key where organisation_id = $1`, organisationID).
+		Scan(&key.ID, &public, &private)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return key, false, nil
+	}
+	if err != nil {
+		return key, false, fmt.Errorf("read the key: %w", err)
+	}
+	key.Public, key.Private = public, private
+	return key, true, nil
+}
+
+// The short code is printed below the QR code, for those who must type it: the claim's number in
+// letters and digits that cannot be taken for one another, and one more by which a mistake shows.
+const (
+	crockford   = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	shortDigits = 7
+	checkPrime  = 29 // two digits that changed places give another rest
+)
+
+// Short is the letter's short code: 0000-2M9X.
+func (l Letter) Short() string { return shortOf(l.ClaimID) }

@@ -1,0 +1,199 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
+	"usher/internal/base/problem"
+)
+
+// Task is what Usher does on its own. Its schedule says when a window of it becomes due, its work what is done with the
+// items of a window; the rest is what a person who answers for the installation wants to know.
+type Task struct {
+	Name string
+	Schedule
+	Idempotency string        // what makes twice once, in words
+	Constraint  string        // the unique index or constraint that backs it: without it the program does not start
+	Over        string        // what that covers, as "run (organisation_id, task, window_key)": another of its name backs nothing
+	Reads       []string      // tables
+	Writes      []string      // tables
+	Overdue     time.Duration // a run that has not ended this long after it was due raises an alarm
+	Work        Work
+}
+
+// Work is what a task does with its items, set by set.
+type Work struct {
+	Chunk       int           // items of one transaction
+	Pause       time.Duration // between chunks, to leave the database to people; 0: none
+	Patience    time.Duration // before items that somebody else had locked are tried again; 0: one second
+	MostRefused int           // more items refused than that: the run ends as failed; 0: one hundred
+
+	// Count foresees how many items there are, for the remaining time that is shown; nil: unknown.
+	Count func(ctx context.Context, tx pgx.Tx, window Window, organisations []int64) (int64, error)
+	// Next lists at most so many items of the organisations after a key, in the order of their keys. It may leave out what
+	// has nothing to be done; it locks nothing.
+	Next func(ctx context.Context, tx pgx.Tx, window Window, organisations []int64, after Key, most int) ([]Item, error)
+	// Do does the items in a number of statements that does not depend on theirs. It does not wait for an item that
+	// somebody else has locked (skip locked), but returns it as held. Done twice, an item changes nothing. What it did must be
+	// judged by the end of it: a constraint that is deferred to the commit could name no item, and fails the run.
+	Do func(ctx context.Context, tx pgx.Tx, window Window, items []Item) (Outcome, error)
+}
+
+// TooManyRefused tells whether a run of the task ends as failed because of how many items it set aside.
+func (t Task) TooManyRefused(p Progress) bool {
+	return p.Refused > int64(t.Work.withDefaults().MostRefused)
+}
+
+// Key is the place of an item in the order of a run.
+type Key struct {
+	OrganisationID int64
+	ID             int64
+}
+
+// Item is one of the things that a run does, with the words by which it is named when it is not done.
+type Item struct {
+	Key
+	Reference string
+	Name      string
+}
+
+// Outcome is what became of the items that were handed over. Whatever is neither held nor refused was done.
+type Outcome struct {
+	Changed int       // items that were not as they are now
+	Held    []Item    // locked by somebody else
+	Refused []Refusal // judged: not to be done, with the reason. List and Item are filled in by the run.
+}
+
+// Bounds of the work of a task.
+const (
+	mostChunk          = 10_000
+	defaultMostRefused = 100
+	defaultPatience    = time.Second
+)
+
+func (w Work) withDefaults() Work {
+	if w.MostRefused == 0 {
+		w.MostRefused = defaultMostRefused
+	}
+	if w.Patience == 0 {
+		w.Patience = defaultPatience
+	}
+	return w
+}
+
+// Catalogue is everything that Usher does on its own.
+type Catalogue []Task
+
+// Find finds a task by its name.
+func (c Catalogue) Find(name string) (Task, error) {
+	known := make([]string, len(c))
+	for i, task := range c {
+		if task.Name == name {
+			return task, nil
+		}
+		known[i] = task.Name
+	}
+	return Task{}, problem.NotFound("task_unknown", problem.Facts{"task": name, "known": known})
+}
+
+// Check tells what is wrong with the catalogue itself: a fault of the program.
+func (c Catalogue) Check() error {
+	seen := map[string]bool{}
+	for _, task := range c {
+		switch {
+		case task.Name == "" || seen[task.Name]:
+			return fmt.Errorf("the task %q has no name of its own", task.Name)
+		case task.Idempotency == "" || task.Constraint == "" || task.Over == "" || len(task.Reads) == 0 || len(task.Writes) == 0:
+			return fmt.Errorf("the task %s does not say what makes twice once, or what it touches", task.Name)
+		case task.Overdue <= 0:
+			return fmt.Errorf("the task %s does not say when it is overdue", task.Name)
+		case task.Work.Next == nil || task.Work.Do == nil || task.Work.Chunk < 1 || task.Work.Chunk > mostChunk:
+			return fmt.Errorf("the task %s does not say how it works", task.Name)
+		}
+		if err := task.Validate(); err != nil {
+			return fmt.Errorf("the schedule of the task %s: %w", task.Name, err)
+		}
+		seen[task.Name] = true
+	}
+	return nil
+}
+
+// What makes a window one run, whatever its task: the engine's own key.
+const (
+	windowKey     = "run_window_key"
+	windowKeyOver = "run (organisation_id, task, window_key)"
+)
+
+// CheckConstraints refuses to go on when the database lacks a constraint on which a task or the schedule itself relies, holds it
+// invalid, or has another under its name.
+func (c Catalogue) CheckConstraints(ctx context.Context, db *pg.DB) error {
+	tasks, names, covers := []string{"schedule"}, []string{windowKey}, []string{windowKeyOver}
+	for _, task := range c {
+		tasks, names, covers = append(tasks, task.Name), append(names, task.Constraint), append(covers, task.Over)
+	}
+	var missing []int
+	err := db.Read(ctx, nil, func(tx pgx.Tx) error {
+		// A unique index that is being built, or whose building found a double, exists and forbids nothing. Where it covers only
+		// some rows, its definition goes on after the columns.
+		rows, err := tx.Query(ctx, `
+select w.nth::int - 1 from unnest($1::text[], $2::text[]) with ordinality w(name, covers, nth)
+ where not exists (select from pg_class i join pg_index x on x.indexrelid = i.oid
+                    where i.relname = w.name and i.relnamespace = 'public'::regnamespace
+                      and x.indisunique and x.indisvalid and x.indisready and x.indislive
+                      and replace(pg_get_indexdef(i.oid), ' USING btree', '')
+                          = 'CREATE UNIQUE INDEX ' || w.name || ' ON public.' || w.covers)
+   and not exists (select from pg_constraint k join pg_class t on t.oid = k.conrelid
+                    where k.conname = w.name and k.connamespace = 'public'::regnamespace
+                      and k.contype in ('c', 'x', 'f') and k.convalidated
+                      and t.relname || ' ' || pg_get_constraintdef(k.oid) = w.covers)
+ order by w.nth`, names, covers)
+		if err != nil {
+			return err
+		}
+		missing, err = pgx.CollectRows(rows, pgx.RowTo[int])
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look for the constraints of the schedule: %w", err)
+	}
+	if len(missing) > 0 {
+		first := missing[0]
+		return problem.Unavailable("schedule_constraint_missing", problem.Facts{
+			"task": tasks[first], "constraint": names[first], "covers": covers[first],
+		})
+	}
+	return nil
+}
+
+// zonesInUse are the zones of the organisations, each once.
+func zonesInUse(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	rows, err := tx.Query(ctx, `select zones_in_use()`)
+	if err != nil {
+		return nil, fmt.Errorf("read the zones in use: %w", err)
+	}
+	zones, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("read the zones in use: %w", err)
+	}
+	return zones, nil
+}
+
+// zones are the zones in which a task has windows of their own.
+func (t Task) zones(inUse []string) []string {
+	if t.PerZone {
+		return inUse
+	}
+	return []string{t.Zone}
+}
+
+// organisationsOf is the zone whose organisations a window is for; empty: all of them.
+func (t Task) organisationsOf(zone string) string {
+	if t.PerZone {
+		return zone
+	}
+	return ""
+}

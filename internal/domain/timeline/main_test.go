@@ -1,0 +1,9 @@
+package timeline_test
+
+import (
+	"testing"
+
+	"usher/internal/domain/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
