@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,16 +26,21 @@ import (
 // ConvokeSizes says what to measure.
 type ConvokeSizes struct {
 	Candidates int
-	Sittings   int
+	Sittings   int // of each exam
+	Exams      int // that each candidate sits, on days of their own
 	Rounds     int // pairs of a run and the limit
 	Processes  int // how many processes convoke at once at the end; fewer than two: none
 }
 
-// ConvokeResult is what was measured. Rates are candidates a second; the ratio is the median of
+// seats is how many seats are to be given.
+func (s ConvokeSizes) seats() int { return s.Candidates * s.Exams }
+
+// ConvokeResult is what was measured. Rates are seats a second, which with one exam are candidates; the ratio is the median of
 // the paired ratios.
 type ConvokeResult struct {
 	Candidates       int       `json:"candidates"`
 	Sittings         int       `json:"sittings"`
+	Exams            int       `json:"exams"`
 	PerSecond        float64   `json:"per_second"`
 	LimitPerSecond   float64   `json:"limit_per_second"`
 	Ratio            float64   `json:"ratio"`
@@ -57,7 +63,7 @@ const campaignSlug = "bench"
 // convokes everybody, and inserts the rows that were written once more, in the same order and
 // chunks, by the same role under the same policies, keys and indexes, with nothing to decide.
 func Convoke(ctx context.Context, ownerURL string, sizes ConvokeSizes, spawn Spawn, say func(string)) (ConvokeResult, error) {
-	result := ConvokeResult{Candidates: sizes.Candidates, Sittings: sizes.Sittings}
+	result := ConvokeResult{Candidates: sizes.Candidates, Sittings: sizes.Sittings, Exams: sizes.Exams}
 	load := sample.Load{Candidates: sizes.Candidates, Sittings: sizes.Sittings, StartsOn: time.Now().AddDate(0, 2, 0)}
 	if err := load.Check(); err != nil {
 		return result, err
@@ -68,7 +74,7 @@ func Convoke(ctx context.Context, ownerURL string, sizes ConvokeSizes, spawn Spa
 	}
 	defer bench.close(context.WithoutCancel(ctx))
 	say("loading")
-	if err := bench.load(ctx, load); err != nil {
+	if err := bench.load(ctx, load, sizes.Exams); err != nil {
 		return result, err
 	}
 	forgetPeak()
@@ -82,7 +88,7 @@ func Convoke(ctx context.Context, ownerURL string, sizes ConvokeSizes, spawn Spa
 		}
 	}
 	say("the limit without foreign keys")
-	if result.LimitNoKeys, err = bench.limitWithoutKeys(ctx, sizes.Candidates); err != nil {
+	if result.LimitNoKeys, err = bench.limitWithoutKeys(ctx, sizes.seats()); err != nil {
 		return result, err
 	}
 	return result, nil
@@ -132,7 +138,7 @@ func (b *bench) close(ctx context.Context) {
 
 // load fills the tables as the imports would, by COPY. Autovacuum is off in this database, so
 // that every round finds the same: tables without statistics.
-func (b *bench) load(ctx context.Context, load sample.Load) error {
+func (b *bench) load(ctx context.Context, load sample.Load, exams int) error {
 	for _, table := range []string{"candidate", "registration", "payment", "sitting", "claim", "notice", "timeline", "refusal", "run"} {
 		if _, err := b.owner.Exec(ctx, "alter table "+table+" set (autovacuum_enabled = false)"); err != nil {
 			return fmt.Errorf("prepare the bench: %w", err)
@@ -147,6 +153,9 @@ insert into status (organisation_id, id, campaign_id, position, code, label, ope
 		return fmt.Errorf("add the campaign of the bench: %w", err)
 	}
 	if err := b.loadSittings(ctx, load); err != nil {
+		return err
+	}
+	if err := b.loadExams(ctx, exams); err != nil {
 		return err
 	}
 	next := int64(0)
@@ -165,7 +174,7 @@ insert into status (organisation_id, id, campaign_id, position, code, label, ope
 		return err
 	}
 	_, err = b.owner.Exec(ctx, `
-insert into registration (organisation_id, candidate_id, exam_id, campaign_id) select 1, id, 1, 1 from candidate order by id;
+insert into registration (organisation_id, candidate_id, exam_id, campaign_id) select 1, c.id, e.id, 1 from candidate c, exam e order by c.id, e.id;
 insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, idempotency_key, actor)
 select 1, 1, id, 10000, 'XOF', 'cash', filed_at, 'bench ' || id, 'bench' from candidate order by id`)
 	if err != nil {
@@ -186,6 +195,21 @@ select 1, 1, 1, coalesce((select id from r), (select id from room where organisa
 			s.Centre, s.Room, s.StartsAt, s.EndsAt, load.Places())
 		if err != nil {
 			return fmt.Errorf("add a sitting: %w", err)
+		}
+	}
+	return nil
+}
+
+// loadExams adds the other exams, each with the same sittings a year after those of the one before.
+func (b *bench) loadExams(ctx context.Context, exams int) error {
+	for number := 2; number <= exams; number++ {
+		_, err := b.owner.Exec(ctx, `
+with e as (insert into exam (organisation_id, id, campaign_id, code) overriding system value values (1, $1::int, 1, 'EXAM' || $1::int) returning id)
+insert into sitting (organisation_id, campaign_id, exam_id, room_id, reference, starts_at, ends_at, capacity, places, places_from)
+select 1, 1, e.id, room_id, reference || '-' || $1::int, starts_at + make_interval(years => $2::int), ends_at + make_interval(years => $2::int), capacity, places, places_from
+  from sitting, e where exam_id = 1 order by sitting.id`, number, number-1)
+		if err != nil {
+			return fmt.Errorf("add exam %d: %w", number, err)
 		}
 	}
 	return nil
@@ -218,7 +242,7 @@ func (b *bench) rounds(ctx context.Context, sizes ConvokeSizes, result *ConvokeR
 		if err := b.empty(ctx); err != nil {
 			return err
 		}
-		took, err := b.convoke(ctx, sizes.Candidates)
+		took, err := b.convoke(ctx, sizes.seats())
 		if err != nil {
 			return err
 		}
@@ -235,23 +259,24 @@ func (b *bench) rounds(ctx context.Context, sizes ConvokeSizes, result *ConvokeR
 		if err != nil {
 			return err
 		}
-		speeds = append(speeds, float64(sizes.Candidates)/took.Seconds())
-		limits = append(limits, float64(sizes.Candidates)/limit.Seconds())
+		speeds = append(speeds, float64(sizes.seats())/took.Seconds())
+		limits = append(limits, float64(sizes.seats())/limit.Seconds())
 		result.Ratios = append(result.Ratios, limit.Seconds()/took.Seconds())
 	}
 	result.PerSecond, result.LimitPerSecond, result.Ratio = median(speeds), median(limits), median(result.Ratios)
-	result.Seconds = float64(sizes.Candidates) / result.PerSecond
+	result.Seconds = float64(sizes.seats()) / result.PerSecond
 	return nil
 }
 
+// median is the middle of the values; of an even number, the mean of the two in the middle.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // empty puts the tables back to right after the load.
 func (b *bench) empty(ctx context.Context) error {
-	if _, err := b.owner.Exec(ctx, `truncate claim, notice, timeline, refusal`); err != nil {
+	if _, err := b.owner.Exec(ctx, `truncate claim, notice, delivery, timeline, refusal, river_job`); err != nil {
 		return fmt.Errorf("empty the tables: %w", err)
 	}
 	// Both sides begin with nothing of the other's left to write; only a superuser may ask.
@@ -275,14 +300,17 @@ func (b *bench) convoke(ctx context.Context, candidates int) (time.Duration, err
 	return took, err
 }
 
+// keptSchema is where rows are kept: beside the tables of the program, each of which has its fence.
+const keptSchema = `create schema if not exists bench; grant usage on schema bench to usher_app;`
+
 // keepRows keeps what a run wrote, with the chunk that each row was written in.
 func (b *bench) keepRows(ctx context.Context) error {
-	_, err := b.owner.Exec(ctx, `
-create table bench_claim as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from claim order by id;
-create table bench_timeline as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from timeline order by id;
-create table bench_notice as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from notice order by id;
-create index on bench_claim (chunk, id); create index on bench_timeline (chunk, id); create index on bench_notice (chunk, id);
-grant select on bench_claim, bench_timeline, bench_notice to usher_app;
+	_, err := b.owner.Exec(ctx, keptSchema+`
+create table bench.claim as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from claim order by id;
+create table bench.timeline as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from timeline order by id;
+create table bench.notice as select (row_number() over (order by id) - 1) / `+strconv.Itoa(convocation.ChunkSize)+` as chunk, * from notice order by id;
+create index on bench.claim (chunk, id); create index on bench.timeline (chunk, id); create index on bench.notice (chunk, id);
+grant select on bench.claim, bench.timeline, bench.notice to usher_app;
 grant insert on claim, notice, timeline to usher_app`)
 	if err != nil {
 		return fmt.Errorf("keep the rows of the run: %w", err)
@@ -295,13 +323,17 @@ type begin func(ctx context.Context, organisations []int64, fn func(pgx.Tx) erro
 // limit inserts the kept rows again, chunk by chunk.
 func (b *bench) limit(ctx context.Context, begin begin) (time.Duration, error) {
 	var chunks int
-	if err := b.owner.QueryRow(ctx, `select max(chunk) + 1 from bench_claim`).Scan(&chunks); err != nil {
+	if err := b.owner.QueryRow(ctx, `select max(chunk) + 1 from bench.claim`).Scan(&chunks); err != nil {
 		return 0, fmt.Errorf("count the chunks: %w", err)
+	}
+	statements, err := b.limitStatements(ctx)
+	if err != nil {
+		return 0, err
 	}
 	began := time.Now()
 	for chunk := range chunks {
 		err := begin(ctx, []int64{1}, func(tx pgx.Tx) error {
-			for _, statement := range limitStatements {
+			for _, statement := range statements {
 				if _, err := tx.Exec(ctx, statement, chunk); err != nil {
 					return err
 				}
@@ -315,14 +347,22 @@ func (b *bench) limit(ctx context.Context, begin begin) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-var limitStatements = []string{
-	limitStatement("claim", "organisation_id, id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id, run_id, replaces_id, claimed_at, released_at, release_reason"),
-	limitStatement("timeline", "organisation_id, id, at, actor, kind, campaign_id, candidate_id, sitting_id, claim_id, run_id, facts"),
-	limitStatement("notice", "organisation_id, id, campaign_id, candidate_id, kind, subject, subject_id, on_date, revision, email_state, sms_state, created_at"),
-}
-
-func limitStatement(table, columns string) string {
-	return "insert into " + table + " (" + columns + ") overriding system value select " + columns + " from bench_" + table + " where chunk = $1 order by id"
+// limitStatements insert the kept rows of a chunk, one statement a table, with every column that the
+// table has: what a run writes to a column that was added later is written here as well.
+func (b *bench) limitStatements(ctx context.Context) ([]string, error) {
+	var statements []string
+	for _, table := range []string{"claim", "timeline", "notice"} {
+		var columns string
+		err := b.owner.QueryRow(ctx, `
+select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
+ where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''`, table).Scan(&columns)
+		if err != nil {
+			return nil, fmt.Errorf("read the columns of %s: %w", table, err)
+		}
+		statements = append(statements, "insert into "+table+" ("+columns+") overriding system value select "+columns+
+			" from bench."+table+" where chunk = $1 order by id")
+	}
+	return statements, nil
 }
 
 // limitWithoutKeys measures the limit once more without foreign keys, for information.
@@ -362,8 +402,9 @@ func (b *bench) processes(ctx context.Context, sizes ConvokeSizes, result *Convo
 	err = b.owner.QueryRow(ctx, `
 select count(*), count(distinct candidate_id), count(distinct (sitting_id, seat_number)), (select count(*) from notice)
   from claim where released_at is null`).Scan(&claims, &people, &seats, &notices)
-	if err == nil && (claims != sizes.Candidates || people != claims || seats != claims || notices != claims) {
-		err = fmt.Errorf("%d claims of %d people on %d seats with %d notices, for %d candidates", claims, people, seats, notices, sizes.Candidates)
+	if err == nil && (claims != sizes.seats() || people != sizes.Candidates || seats != claims || notices != claims) {
+		err = fmt.Errorf("%d claims of %d people on %d seats with %d notices, for %d candidates of %d exams",
+			claims, people, seats, notices, sizes.Candidates, sizes.Exams)
 	}
 	return err
 }
@@ -391,6 +432,15 @@ func (b *bench) spawn(ctx context.Context, processes int, spawn Spawn) (time.Dur
 // forgetPeak makes the kernel count the peak memory of this process anew, so that the load does
 // not stand in it.
 func forgetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
+
+// cpuTime is the processor time that this process took since it began; 0 where the kernel does not tell.
+func cpuTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
 
 // peakMB is the peak resident memory of this process in MiB; 0 where the kernel does not tell.
 func peakMB() float64 {

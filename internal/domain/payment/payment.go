@@ -6,7 +6,6 @@ package payment
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +15,9 @@ import (
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/outbox"
 	"usher/internal/domain/timeline"
 )
 
@@ -44,6 +45,9 @@ type Standing struct {
 // Record records money at the counter. It is refused, in words, unless the candidate's status
 // opens payment; the same key again changes nothing.
 func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, p Payment) (Standing, error) {
+	if err := account.Allow(actor, account.Pay); err != nil {
+		return Standing{}, err
+	}
 	c, err := admission.FindCampaign(ctx, db, actor, slug)
 	if err != nil {
 		return Standing{}, err
@@ -61,14 +65,8 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 		if err != nil {
 			return err
 		}
-		recorded, err := checkSame(ctx, tx, c, candidate, p)
-		if err != nil {
+		if err := record(ctx, tx, c, actor, candidate, p); err != nil {
 			return err
-		}
-		if !recorded {
-			if err := record(ctx, tx, c, actor, candidate, p); err != nil {
-				return err
-			}
 		}
 		standing, err = StandingOf(ctx, tx, c, candidate.ID)
 		return err
@@ -76,11 +74,10 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 	return standing, err
 }
 
-// record adds the payment, unless the same one was faster.
+// record adds the payment, unless its key is there already. Whether the status is open is asked
+// afterwards, of what is new only: who types the same again after the status closed is told that the
+// money was taken, not that it is refused.
 func record(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, candidate admission.Candidate, p Payment) error {
-	if err := checkOpen(ctx, tx, c, candidate); err != nil {
-		return err
-	}
 	tag, err := tx.Exec(ctx, `
 insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor)
 values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict (organisation_id, idempotency_key) do nothing`,
@@ -90,7 +87,12 @@ values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict 
 		return fmt.Errorf("record the payment: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		_, err := checkSame(ctx, tx, c, candidate, p)
+		return checkSame(ctx, tx, c, candidate, p)
+	}
+	if err := checkOpen(ctx, tx, c, candidate); err != nil {
+		return err
+	}
+	if err := outbox.Publish(ctx, tx, c.OrganisationID, eventOf(outbox.PaymentRecorded, c, candidate.Reference, p)); err != nil {
 		return err
 	}
 	return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
@@ -118,26 +120,22 @@ func (p Payment) key(c admission.Campaign) string {
 	return fmt.Sprintf("counter %d %s", c.ID, p.IdempotencyKey)
 }
 
-// checkSame tells whether this payment was recorded before, and refuses a key that was used for
-// another one, or for one that was reversed: nothing is recorded then, and nobody may believe that
-// it was.
-func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) (recorded bool, err error) {
+// checkSame refuses a key that was used for another payment, or for one that was reversed: nothing is
+// recorded then, and nobody may believe that it was.
+func checkSame(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) error {
 	var same bool
-	err = tx.QueryRow(ctx, `
+	err := tx.QueryRow(ctx, `
 select p.candidate_id = $3 and p.amount_minor = $4
        and not exists (select from payment r where r.organisation_id = p.organisation_id and r.reverses_id = p.id)
   from payment p where p.organisation_id = $1 and p.idempotency_key = $2`,
 		c.OrganisationID, p.key(c), candidate.ID, p.AmountMinor).Scan(&same)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("compare with the payment recorded before: %w", err)
+		return fmt.Errorf("compare with the payment recorded before: %w", err)
 	}
 	if !same {
-		return false, problem.Refused("payment_key_used", problem.Facts{"key": cmp.Or(p.Receipt, p.IdempotencyKey)})
+		return problem.Refused("payment_key_used", problem.Facts{"key": cmp.Or(p.Receipt, p.IdempotencyKey)})
 	}
-	return true, nil
+	return nil
 }
 
 // checkOpen refuses money from a candidate whose status does not open payment. Their row is held
@@ -187,6 +185,9 @@ select k.paid_minor, g.fee_minor, is_paid(k.paid_minor, g.fee_minor, k.fee_waive
 // List gives it), or, when none is named, their only one that still stands. It takes the campaign's lock, because it changes who
 // may be seated; a seat that they have is kept, and the caller is told that somebody must decide.
 func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, receipt, reason string) (Standing, error) {
+	if err := account.Allow(actor, account.Pay); err != nil {
+		return Standing{}, err
+	}
 	c, err := admission.FindCampaign(ctx, db, actor, slug)
 	if err != nil {
 		return Standing{}, err
@@ -203,25 +204,29 @@ func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referen
 		if err != nil {
 			return err
 		}
-		id, amount, err := standingPayment(ctx, tx, c, candidate, receipt)
+		taken, err := standingPayment(ctx, tx, c, candidate, receipt)
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, reverses_id, reason, actor)
-select organisation_id, campaign_id, candidate_id, amount_minor, currency, method, clock(), receipt, 'reversal of ' || id, id, $3, $4
-  from payment where organisation_id = $1 and id = $2`, c.OrganisationID, id, reason, actor.Name)
+insert into payment (kind, organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, reverses_id, reason, actor)
+select 'reversed', organisation_id, campaign_id, candidate_id, amount_minor, currency, method, clock(), receipt, 'reversal of ' || id, id, $3, $4
+  from payment where organisation_id = $1 and id = $2`, c.OrganisationID, taken.ID, reason, actor.Name)
 		if err != nil {
 			return fmt.Errorf("reverse the payment: %w", err)
 		}
 		err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
 			Kind: "payment_reversed", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
 			Facts: map[string]any{
-				"candidate": candidate.Name(), "amount": i18n.Money{Minor: amount, Currency: c.Currency},
-				"receipt": receipt, "reason": reason,
+				"candidate": candidate.Name(), "amount": i18n.Money{Minor: taken.AmountMinor, Currency: c.Currency},
+				"receipt": cmp.Or(taken.Receipt, taken.Number()), "reason": reason,
 			},
 		})
 		if err != nil {
+			return err
+		}
+		back := Payment{AmountMinor: taken.AmountMinor, Receipt: taken.Receipt}
+		if err := outbox.Publish(ctx, tx, c.OrganisationID, eventOf(outbox.PaymentReversed, c, candidate.Reference, back)); err != nil {
 			return err
 		}
 		standing, err = StandingOf(ctx, tx, c, candidate.ID)
@@ -231,34 +236,27 @@ select organisation_id, campaign_id, candidate_id, amount_minor, currency, metho
 }
 
 // standingPayment finds the payment to reverse among those that still stand.
-func standingPayment(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, receipt string) (id, amountMinor int64, err error) {
+func standingPayment(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, named string) (Made, error) {
 	rows, err := tx.Query(ctx, `
-select p.id, p.amount_minor from payment p
+select p.id, p.amount_minor, p.receipt from payment p
  where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null and ($3 = '' or $3 in (p.receipt, '#' || p.id))
    and not exists (select from payment r where r.organisation_id = p.organisation_id and r.reverses_id = p.id)
- order by p.id limit 2`, c.OrganisationID, candidate.ID, receipt)
+ order by p.id limit 2`, c.OrganisationID, candidate.ID, named)
 	if err != nil {
-		return 0, 0, fmt.Errorf("find the payment to reverse: %w", err)
+		return Made{}, fmt.Errorf("find the payment to reverse: %w", err)
 	}
-	found := 0
-	var thisID, thisAmount int64
-	_, err = pgx.ForEachRow(rows, []any{&thisID, &thisAmount}, func() error {
-		if found++; found == 1 {
-			id, amountMinor = thisID, thisAmount
-		}
-		return nil
-	})
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[Made])
 	switch {
 	case err != nil:
-		return 0, 0, fmt.Errorf("find the payment to reverse: %w", err)
-	case found == 0 && receipt != "":
-		return 0, 0, problem.NotFound("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": receipt})
-	case found == 0:
-		return 0, 0, problem.Refused("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": receipt})
-	case found > 1:
-		return 0, 0, problem.Refused("payment_to_choose", problem.Facts{"candidate": candidate.Name()})
+		return Made{}, fmt.Errorf("find the payment to reverse: %w", err)
+	case len(found) == 0 && named != "":
+		return Made{}, problem.NotFound("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": named})
+	case len(found) == 0:
+		return Made{}, problem.Refused("payment_none_to_reverse", problem.Facts{"candidate": candidate.Name(), "receipt": named})
+	case len(found) > 1:
+		return Made{}, problem.Refused("payment_to_choose", problem.Facts{"candidate": candidate.Name()})
 	}
-	return id, amountMinor, nil
+	return found[0], nil
 }
 
 // Made is a payment as it was recorded.

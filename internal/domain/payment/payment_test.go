@@ -385,3 +385,39 @@ func TestRecord_BesideAStatusThatIsEdited(t *testing.T) {
 		t.Errorf("the row says %d, the payments come to %d", kept, counted)
 	}
 }
+
+// The timeline names the payment that was taken back, however somebody named it.
+func TestReverse_TheTimelineKeepsTheReceipt(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	taken := func(named string) string {
+		t.Helper()
+		_, err := c.reverse("A", named)
+		c.must(err)
+		var kept string
+		c.tx(func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select facts->>'receipt' from timeline
+ where organisation_id = $1 and kind = 'payment_reversed' order by id desc limit 1`, c.campaign.OrganisationID).Scan(&kept)
+		})
+		return kept
+	}
+	numberOf := func(p payment.Payment) string {
+		t.Helper()
+		_, err := c.record("A", p)
+		c.must(err)
+		made, err := payment.List(t.Context(), c.db, c.actor, "concours", "A")
+		c.must(err)
+		return made[len(made)-1].Number()
+	}
+	numberOf(payment.Payment{AmountMinor: 1_000, Receipt: "R1"})
+	if kept := taken(""); kept != "R1" {
+		t.Errorf("the only payment is kept as %q", kept)
+	}
+	if kept := taken(numberOf(payment.Payment{AmountMinor: 1_000, Receipt: "R2"})); kept != "R2" {
+		t.Errorf("one named by its number is kept as %q", kept)
+	}
+	number := numberOf(payment.Payment{AmountMinor: 1_000, IdempotencyKey: "k"})
+	if kept := taken(""); kept != number {
+		t.Errorf("one without a receipt is kept as %q, want %s", kept, number)
+	}
+}

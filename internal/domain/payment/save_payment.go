@@ -8,12 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/domain/admission"
+	"usher/internal/domain/outbox"
 	"usher/internal/domain/timeline"
 )
 
 // Listed is a payment as a list of payments gives it.
 type Listed struct {
 	CandidateID int64
+	Candidate   string // reference
 	AmountMinor int64
 	Method      string
 	ReceivedAt  time.Time // zero: the instant of recording
@@ -26,7 +28,7 @@ func ReceiptKey(c admission.Campaign, receipt string) string {
 	return fmt.Sprintf("receipt %d %s", c.ID, receipt)
 }
 
-// AddListed records payments of one list in one statement; source is the digest of the list. A key
+// AddListed records payments of one list in one statement, and tells other systems of them; source is the digest of the list. A key
 // that exists makes the statement fail as a whole.
 func AddListed(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, source string, listed []Listed) error {
 	if len(listed) == 0 {
@@ -49,11 +51,16 @@ select $1, $2, w.candidate_id, w.amount_minor, $3, w.method, coalesce(w.received
 	if err != nil {
 		return fmt.Errorf("record the payments: %w", err)
 	}
-	return nil
+	events := make([]outbox.Event, n)
+	for i, p := range listed {
+		events[i] = eventOf(outbox.PaymentRecorded, c, p.Candidate, Payment{AmountMinor: p.AmountMinor, Method: p.Method, Receipt: p.Receipt})
+	}
+	return outbox.Publish(ctx, tx, c.OrganisationID, events...)
 }
 
 // Recorded is a payment that was recorded, reversed since or not.
 type Recorded struct {
+	ID          int64
 	Candidate   string // reference
 	Name        string // of the candidate
 	AmountMinor int64
@@ -74,7 +81,7 @@ func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, rece
 	}
 	// Payment and candidate are looked up one by one through their keys, whatever the statistics say.
 	return collectRecorded(tx.Query(ctx, `
-select k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
+select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
        p.received_at, p.receipt, p.source
   from unnest($2::text[]) w(key)
  cross join lateral (select * from payment where organisation_id = $1 and idempotency_key = w.key offset 0) p
@@ -88,7 +95,7 @@ func RecordedWithoutReceipt(ctx context.Context, tx pgx.Tx, c admission.Campaign
 		return nil, nil
 	}
 	return collectRecorded(tx.Query(ctx, `
-select k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
+select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
        p.received_at, p.receipt, p.source
   from unnest($3::text[]) w(reference),
        lateral (select * from candidate k
@@ -110,23 +117,41 @@ func collectRecorded(rows pgx.Rows, err error) ([]Recorded, error) {
 	return recorded, nil
 }
 
-// WithoutReceiptBySource counts, by list, the payments that came without a receipt number.
-func WithoutReceiptBySource(ctx context.Context, tx pgx.Tx, c admission.Campaign, sources []string) (map[string]int, error) {
-	counts := map[string]int{}
-	if len(sources) == 0 {
-		return counts, nil
+// Latest is the number of the organisation's latest payment that is committed; 0: none. They grow in the order in which
+// they are recorded, which is that of their commits only among those who hold the campaign.
+func Latest(ctx context.Context, tx pgx.Tx, c admission.Campaign) (int64, error) {
+	var latest int64
+	if err := tx.QueryRow(ctx, `select coalesce(max(id), 0) from payment where organisation_id = $1`, c.OrganisationID).Scan(&latest); err != nil {
+		return 0, fmt.Errorf("find the latest payment: %w", err)
 	}
+	return latest, nil
+}
+
+// ListedSince reads what lists other than source have brought without a receipt number after a payment.
+func ListedSince(ctx context.Context, tx pgx.Tx, c admission.Campaign, after int64, source string) ([]Recorded, error) {
+	return collectRecorded(tx.Query(ctx, `
+select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
+       p.received_at, p.receipt, p.source
+  from payment p
+ cross join lateral (select * from candidate where organisation_id = $1 and id = p.candidate_id offset 0) k
+ where p.organisation_id = $1 and p.id > $3 and p.campaign_id = $2 and p.receipt = '' and p.source not in ('', $4) and p.reverses_id is null
+ order by p.id`, c.OrganisationID, c.ID, after, source))
+}
+
+// WithoutReceiptBySource counts, by list, the payments up to one that came without a receipt number.
+func WithoutReceiptBySource(ctx context.Context, tx pgx.Tx, c admission.Campaign, upTo int64) (map[string]int, error) {
 	rows, err := tx.Query(ctx, `
 select source, count(*)::int from payment
- where organisation_id = $1 and campaign_id = $2 and receipt = '' and reverses_id is null and source = any($3) group by source`,
-		c.OrganisationID, c.ID, sources)
+ where organisation_id = $1 and campaign_id = $2 and id <= $3 and receipt = '' and reverses_id is null and source <> '' group by source`,
+		c.OrganisationID, c.ID, upTo)
 	if err != nil {
-		return nil, fmt.Errorf("count the payments of a list: %w", err)
+		return nil, fmt.Errorf("count the payments of the lists: %w", err)
 	}
+	counts := map[string]int{}
 	var source string
 	var count int
 	if _, err := pgx.ForEachRow(rows, []any{&source, &count}, func() error { counts[source] = count; return nil }); err != nil {
-		return nil, fmt.Errorf("count the payments of a list: %w", err)
+		return nil, fmt.Errorf("count the payments of the lists: %w", err)
 	}
 	return counts, nil
 }

@@ -1,6 +1,6 @@
 // Package sample makes the sample school: an invented engineering school in Bamako, with one
-// admission campaign of thirteen thousand candidates, and a plain campaign of any size for
-// measuring.
+// admission campaign of thirteen thousand candidates; the sample organiser, an invented house of
+// performances; and a plain campaign of any size for measuring.
 //
 // It decides who the invented people are, what they paid and which rooms wait for them, and it
 // writes them as the files that a school office really keeps, awkward spellings and all. Reading

@@ -42,7 +42,7 @@ func Assign(ctx context.Context, tx pgx.Tx, c admission.Campaign, runID, examID 
 		return out, err
 	}
 	for attempt := 1; len(applicants) > 0; attempt++ {
-		o.forget()
+		o.Forget()
 		choices, misses, err := o.choose(ctx, tx, c.OrganisationID, applicants)
 		if err != nil {
 			return out, err
@@ -86,6 +86,27 @@ func (o *Openings) Propose(ctx context.Context, tx pgx.Tx, c admission.Campaign,
 	}
 	out.Misses = misses
 	return out, err
+}
+
+// Judge tells, of applicants who were given no place, why they have none as things are now, in their order; without a
+// reason, there is one for them. It takes nothing and adds to what the applicants are known to be busy with.
+func (o *Openings) Judge(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64, applicants []Applicant) ([]Miss, error) {
+	if err := readBusy(ctx, tx, c, examID, applicants); err != nil {
+		return nil, err
+	}
+	misses := make([]Miss, len(applicants))
+	for i, applicant := range applicants {
+		_, miss, unknown := o.find(applicant)
+		for unknown != nil {
+			if err := o.read(ctx, tx, c.OrganisationID, unknown); err != nil {
+				return nil, err
+			}
+			_, miss, unknown = o.find(applicant)
+		}
+		miss.CandidateID = applicant.CandidateID
+		misses[i] = miss
+	}
+	return misses, nil
 }
 
 // choose places the applicants one after the other, reading free seats as they are needed.
@@ -144,10 +165,11 @@ func insertClaims(ctx context.Context, tx pgx.Tx, organisationID, runID, examID 
 	return claims, err
 }
 
+// The clock is read once, not by the default of each row.
 const (
 	insertClaimsInto = `
-insert into claim (organisation_id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id, run_id)
-select $1, w.sitting_id, w.places, nullif(w.seat_number, 0), nullif(w.seat_label, ''), $2, w.candidate_id, nullif($3, 0)
+insert into claim (organisation_id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id, run_id, claimed_at)
+select $1, w.sitting_id, w.places, nullif(w.seat_number, 0), nullif(w.seat_label, ''), $2, w.candidate_id, nullif($3, 0), (select clock())
   from unnest($4::bigint[], $5::int[], $6::int[], $7::text[], $8::bigint[])
        w(sitting_id, places, seat_number, seat_label, candidate_id)`
 	insertClaimsPlainly = insertClaimsInto + ` returning id, candidate_id`
@@ -215,7 +237,8 @@ func sortLosers(ctx context.Context, tx pgx.Tx, organisationID, examID int64, ap
 }
 
 // readBusy learns when the applicants already sit at other exams of the campaign. A campaign with
-// one exam asks nothing.
+// one exam asks nothing. Claims are looked up applicant by applicant: as a join, all claims of the
+// other exams were compared with all applicants of each chunk.
 func readBusy(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64, applicants []Applicant) error {
 	ids, of := make([]int64, len(applicants)), make(map[int64]int, len(applicants))
 	for i, applicant := range applicants {
@@ -224,9 +247,10 @@ func readBusy(ctx context.Context, tx pgx.Tx, c admission.Campaign, examID int64
 	rows, err := tx.Query(ctx, `
 select k.candidate_id, s.starts_at, s.ends_at, e.code || ' ' || s.reference
   from unnest($4::bigint[]) w(candidate_id)
-  join claim k on k.organisation_id = $1 and k.candidate_id = w.candidate_id and k.released_at is null and k.exam_id <> $3
-  join sitting s on (s.organisation_id, s.id) = (k.organisation_id, k.sitting_id)
-  join exam e on (e.organisation_id, e.id) = (k.organisation_id, k.exam_id)
+ cross join lateral (select c.candidate_id, c.sitting_id, c.exam_id from claim c
+                      where c.organisation_id = $1 and c.candidate_id = w.candidate_id and c.released_at is null and c.exam_id <> $3 offset 0) k
+ cross join lateral (select starts_at, ends_at, reference from sitting where organisation_id = $1 and id = k.sitting_id offset 0) s
+ cross join lateral (select code from exam where organisation_id = $1 and id = k.exam_id offset 0) e
  where exists (select from exam e where e.organisation_id = $1 and e.campaign_id = $2 and e.id <> $3)`,
 		pg.PlanAnew, c.OrganisationID, c.ID, examID, ids)
 	if err != nil {

@@ -2,8 +2,8 @@ package seating
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,8 +17,10 @@ import (
 
 // SetCapacity says how many places one sitting has; nil takes its own number back, so that the
 // room's, the centre's or the bound counts again. A number below the people seated is refused.
-func SetCapacity(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, capacity *int) (Sitting, error) {
-	var after Sitting
+func SetCapacity(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, capacity *int) (after Sized, err error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return after, err
+	}
 	if err := venue.CheckCapacity(capacity); err != nil {
 		return after, err
 	}
@@ -34,26 +36,46 @@ func SetCapacity(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, ref
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `update sitting set capacity = $3 where organisation_id = $1 and id = $2`, c.OrganisationID, before.ID, capacity)
-		if err != nil {
-			return fmt.Errorf("set the capacity: %w", err)
+		if after, err = sized(ctx, tx, c.OrganisationID, before); err != nil {
+			return err
 		}
-		changed, err := RefreshPlaces(ctx, tx, c.OrganisationID, []int64{before.RoomID})
+		own, changed, err := setOwnCapacity(ctx, tx, before, c.OrganisationID, capacity)
+		if err != nil || !changed {
+			return err
+		}
+		if _, err := RefreshPlaces(ctx, tx, c.OrganisationID, []int64{before.RoomID}); err != nil {
+			return err
+		}
+		resized, err := SittingByID(ctx, tx, c, before.ID)
 		if err != nil {
 			return err
 		}
-		if after, err = FindSitting(ctx, tx, c, reference); err != nil || changed == 0 {
-			return err
-		}
-		if err := admission.Revise(ctx, tx, c); err != nil {
+		if after, err = sized(ctx, tx, c.OrganisationID, resized); err != nil {
 			return err
 		}
 		return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
 			Kind: "capacity_changed", Subject: timeline.Subject{CampaignID: c.ID, SittingID: after.ID},
-			Facts: map[string]any{"sitting": after.Reference, "before": before.Places, "after": after.Places},
+			Facts: map[string]any{
+				"sitting": after.Reference, "before": before.Places, "after": after.Places, "own_before": own, "own_after": capacity,
+			},
 		})
 	})
 	return after, err
+}
+
+// setOwnCapacity writes a sitting's own number, unless it is that already, and tells which it was.
+func setOwnCapacity(ctx context.Context, tx pgx.Tx, s Sitting, organisationID int64, capacity *int) (before *int, changed bool, err error) {
+	err = tx.QueryRow(ctx, `
+with known as (select capacity from sitting where organisation_id = $1 and id = $2)
+update sitting s set capacity = $3 where s.organisation_id = $1 and s.id = $2 and s.capacity is distinct from $3
+returning (select capacity from known)`, organisationID, s.ID, capacity).Scan(&before)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("set the capacity: %w", err)
+	}
+	return before, true, nil
 }
 
 // VenueCapacity is a number of places of a room, or, without a room, of each room of a centre that
@@ -70,73 +92,110 @@ func SetVenueCapacities(ctx context.Context, db *pg.DB, actor timeline.Actor, or
 	if !actor.MayActFor(org.ID) {
 		return 0, problem.NotFound("organisation_unknown", problem.Facts{"slug": org.Slug})
 	}
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return 0, err
+	}
 	err = db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
-		campaigns, err := lockAll(ctx, tx, org.ID)
-		if err != nil {
+		if _, err := lockAll(ctx, tx, org.ID); err != nil {
 			return err
 		}
+		var said []VenueCapacity
 		for _, v := range capacities {
-			if err := setVenueCapacity(ctx, tx, org.ID, v); err != nil {
+			news, err := setVenueCapacity(ctx, tx, org.ID, v)
+			if err != nil {
 				return err
 			}
+			if news {
+				said = append(said, v)
+			}
 		}
-		if changed, err = RefreshPlaces(ctx, tx, org.ID, nil); err != nil || changed == 0 {
+		if len(said) == 0 {
+			return nil
+		}
+		if changed, err = RefreshPlaces(ctx, tx, org.ID, nil); err != nil {
 			return err
 		}
-		for _, c := range campaigns {
-			if err := admission.Revise(ctx, tx, c); err != nil {
-				return err
-			}
-		}
-		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "venue_capacity_changed", Facts: capacities})
+		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: KindVenueCapacityChanged, Facts: said})
 	})
 	return changed, err
 }
 
+// The kinds of timeline rows that rooms and their places leave.
+const (
+	KindRoomAdded            timeline.Kind = "room_added"
+	KindVenueCapacityChanged timeline.Kind = "venue_capacity_changed"
+)
+
+// AddedRoom is what adding a room did: one that was there already may have other places now.
+type AddedRoom struct {
+	Added           bool
+	CapacityChanged bool
+	Sittings        int // to come, that have other places by it
+}
+
 // AddRoom adds a room, and its centre if it is new, so that a sitting can be moved there.
-func AddRoom(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organisation, v VenueCapacity) error {
+func AddRoom(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organisation, v VenueCapacity) (done AddedRoom, err error) {
 	if !actor.MayActFor(org.ID) {
-		return problem.NotFound("organisation_unknown", problem.Facts{"slug": org.Slug})
+		return done, problem.NotFound("organisation_unknown", problem.Facts{"slug": org.Slug})
 	}
-	if strings.TrimSpace(v.Centre) == "" || strings.TrimSpace(v.Room) == "" {
-		return problem.Invalid("room_name_missing", nil)
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return done, err
 	}
-	return db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
+	if v.Centre, err = account.ReadName(v.Centre); err != nil {
+		return done, err
+	}
+	if v.Room, err = account.ReadName(v.Room); err != nil {
+		return done, err
+	}
+	if v.Centre == "" || v.Room == "" {
+		return done, problem.Invalid("room_name_missing", nil)
+	}
+	err = db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
 		if _, err := lockAll(ctx, tx, org.ID); err != nil {
 			return err
 		}
-		centre, err := venue.EnsureCentre(ctx, tx, org.ID, v.Centre, org.TimeZone)
-		if err != nil {
+		if done, err = addRoom(ctx, tx, org, v); err != nil {
 			return err
 		}
-		roomID, err := venue.EnsureRoom(ctx, tx, org.ID, centre.ID, v.Room)
-		if err != nil {
-			return err
+		switch {
+		case done.Added:
+			return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: KindRoomAdded, Facts: v})
+		case done.CapacityChanged:
+			return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: KindVenueCapacityChanged, Facts: []VenueCapacity{v}})
 		}
-		if v.Capacity != nil {
-			if err := venue.SetCapacity(ctx, tx, org.ID, centre.ID, roomID, v.Capacity); err != nil {
-				return err
-			}
-			if _, err := RefreshPlaces(ctx, tx, org.ID, []int64{roomID}); err != nil { // the room may have been there
-				return err
-			}
-		}
-		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "room_added", Facts: v})
+		return nil
 	})
+	return done, err
 }
 
-func setVenueCapacity(ctx context.Context, tx pgx.Tx, organisationID int64, v VenueCapacity) error {
+func addRoom(ctx context.Context, tx pgx.Tx, org account.Organisation, v VenueCapacity) (done AddedRoom, err error) {
+	centre, err := venue.EnsureCentre(ctx, tx, org.ID, v.Centre, org.TimeZone)
+	if err != nil {
+		return done, err
+	}
+	var roomID int64
+	if roomID, done.Added, err = venue.EnsureRoom(ctx, tx, org.ID, centre.ID, v.Room); err != nil || v.Capacity == nil {
+		return done, err
+	}
+	if done.CapacityChanged, err = venue.SetCapacity(ctx, tx, org.ID, centre.ID, roomID, v.Capacity); err != nil || !done.CapacityChanged {
+		return done, err
+	}
+	done.Sittings, err = RefreshPlaces(ctx, tx, org.ID, []int64{roomID})
+	return done, err
+}
+
+func setVenueCapacity(ctx context.Context, tx pgx.Tx, organisationID int64, v VenueCapacity) (changed bool, err error) {
 	centre, found, err := venue.FindCentre(ctx, tx, organisationID, v.Centre)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !found {
-		return problem.NotFound("centre_unknown", problem.Facts{"centre": v.Centre})
+		return false, problem.NotFound("centre_unknown", problem.Facts{"centre": v.Centre})
 	}
 	roomID := int64(0)
 	if v.Room != "" {
 		if roomID, err = venue.FindRoom(ctx, tx, organisationID, centre, v.Room); err != nil {
-			return err
+			return false, err
 		}
 	}
 	return venue.SetCapacity(ctx, tx, organisationID, centre.ID, roomID, v.Capacity)
@@ -144,74 +203,14 @@ func setVenueCapacity(ctx context.Context, tx pgx.Tx, organisationID int64, v Ve
 
 // lockAll takes the campaigns of an organisation in key order.
 func lockAll(ctx context.Context, tx pgx.Tx, organisationID int64) ([]admission.Campaign, error) {
-	rows, err := tx.Query(ctx, `select id from campaign where organisation_id = $1 order by id for no key update`, organisationID)
+	rows, err := tx.Query(ctx, `select id, slug from campaign where organisation_id = $1 order by id for no key update`, organisationID)
 	if err != nil {
 		return nil, fmt.Errorf("lock the campaigns: %w", err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
+	var campaigns []admission.Campaign
+	c := admission.Campaign{OrganisationID: organisationID}
+	if _, err := pgx.ForEachRow(rows, []any{&c.ID, &c.Slug}, func() error { campaigns = append(campaigns, c); return nil }); err != nil {
 		return nil, fmt.Errorf("lock the campaigns: %w", err)
-	}
-	campaigns := make([]admission.Campaign, len(ids))
-	for i, id := range ids {
-		campaigns[i] = admission.Campaign{OrganisationID: organisationID, ID: id}
 	}
 	return campaigns, nil
-}
-
-// LayPlan gives a room its plan and checks that everybody who will sit there still can.
-func LayPlan(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organisation, centreName, roomName string, seats []venue.Seat) error {
-	if !actor.MayActFor(org.ID) {
-		return problem.NotFound("organisation_unknown", problem.Facts{"slug": org.Slug})
-	}
-	return db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
-		campaigns, err := lockAll(ctx, tx, org.ID)
-		if err != nil {
-			return err
-		}
-		centre, found, err := venue.FindCentre(ctx, tx, org.ID, centreName)
-		if err != nil {
-			return err
-		}
-		if !found {
-			return problem.NotFound("centre_unknown", problem.Facts{"centre": centreName})
-		}
-		roomID, err := venue.FindRoom(ctx, tx, org.ID, centre, roomName)
-		if err != nil {
-			return err
-		}
-		if err := venue.LayPlan(ctx, tx, org.ID, roomID, seats); err != nil {
-			return err
-		}
-		for _, c := range campaigns {
-			if err := checkPlan(ctx, tx, c, roomID); err != nil {
-				return err
-			}
-			if err := admission.Revise(ctx, tx, c); err != nil {
-				return err
-			}
-		}
-		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{
-			Kind: "plan_laid", Facts: map[string]any{"centre": centre.Name, "room": roomName, "seats": len(seats)},
-		})
-	})
-}
-
-func checkPlan(ctx context.Context, tx pgx.Tx, c admission.Campaign, roomID int64) error {
-	sittings, err := Sittings(ctx, tx, c)
-	if err != nil {
-		return err
-	}
-	now, err := pg.Now(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for _, s := range sittings {
-		if s.RoomID == roomID && s.EndsAt.After(now) {
-			if err := checkSeatsThere(ctx, tx, c.OrganisationID, s); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

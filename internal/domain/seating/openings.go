@@ -3,6 +3,8 @@ package seating
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,8 +13,9 @@ import (
 )
 
 // Openings are the sittings of an exam that are still to come, in order, and what is known of
-// their free seats. That a sitting is full stays true until the campaign is revised, so a run
-// does not read it again; free seats are read anew in every transaction.
+// their free seats. That a sitting is full stays true until the campaign is revised or its seats are
+// given anew (admission.Revise, Reseat), so a run does not read it again; free seats are read anew in
+// every transaction. Sittings begin while a run goes on: see Begun.
 type Openings struct {
 	sittings []Sitting
 	all      line
@@ -55,8 +58,62 @@ func openings(sittings []Sitting) *Openings {
 // Sittings are the openings in order.
 func (o *Openings) Sittings() []Sitting { return o.sittings }
 
-// forget drops what was read of free seats: others may have taken some since.
-func (o *Openings) forget() { clear(o.halls) }
+// Begun tells whether a sitting among the openings has begun by now: nobody can be seated there any
+// more, and they are to be opened anew.
+func (o *Openings) Begun(now time.Time) bool {
+	return slices.ContainsFunc(o.sittings, func(s Sitting) bool { return !s.StartsAt.After(now) })
+}
+
+// Learn takes over, from what was known of the openings before, which sittings are full, as far as
+// they still are, and names the centres of those where a place came free.
+func (o *Openings) Learn(ctx context.Context, tx pgx.Tx, organisationID int64, before *Openings) (freed []int64, err error) {
+	wasFull := map[int64]bool{}
+	for i := range before.sittings {
+		wasFull[before.sittings[i].ID] = before.full[i]
+	}
+	asked := line{}
+	for i := range o.sittings {
+		if wasFull[o.sittings[i].ID] {
+			asked.sittings = append(asked.sittings, i)
+		}
+	}
+	for read := -1; read < len(o.halls); {
+		read = len(o.halls)
+		if err := o.read(ctx, tx, organisationID, &asked); err != nil {
+			return nil, err
+		}
+	}
+	for _, nth := range asked.sittings {
+		if centre := o.sittings[nth].CentreID; !o.full[nth] && !slices.Contains(freed, centre) {
+			freed = append(freed, centre)
+		}
+	}
+	return freed, nil
+}
+
+// Full tells whether every sitting is known to be full, at the centres given or, with nil, at all of
+// them: nobody can be given a place there.
+func (o *Openings) Full(centres []int64) bool {
+	for i := range o.sittings {
+		if !o.full[i] && (centres == nil || slices.Contains(centres, o.sittings[i].CentreID)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Centres are those with a sitting that is not known to be full: whoever chose another can be given no place.
+func (o *Openings) Centres() (centres []int64) {
+	for i := range o.sittings {
+		if centre := o.sittings[i].CentreID; !o.full[i] && !slices.Contains(centres, centre) {
+			centres = append(centres, centre)
+		}
+	}
+	return centres
+}
+
+// Forget drops what was read of free seats: in another transaction, others may have taken some since.
+func (o *Openings) Forget() { clear(o.halls) }
 
 // read learns the free seats of the next sittings of a line, about a chunk's worth.
 func (o *Openings) read(ctx context.Context, tx pgx.Tx, organisationID int64, in *line) error {

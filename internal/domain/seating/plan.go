@@ -85,22 +85,39 @@ type line struct {
 	first    int
 }
 
-// place chooses the first sitting in order that has a place left and does not overlap another of
-// the applicant's, and the seat in it. When it needs to know a sitting that was not read yet, it
-// says from where in the line on. A pure rule: the database has not been asked.
+// place gives the applicant the first sitting in order that has a place left and does not overlap another of
+// theirs, and the seat in it. When it needs to know a sitting that was not read yet, it says from where in
+// the line on. A pure rule: the database has not been asked.
 func (o *Openings) place(a Applicant) (choice Choice, miss Miss, unknown *line) {
+	nth, miss, unknown := o.find(a)
+	if unknown != nil || miss.Reason != "" {
+		return choice, miss, unknown
+	}
+	h := o.halls[nth]
+	given, accessible := h.take(a.NeedsAccessible)
+	if h.left == 0 {
+		o.full[nth] = true
+	}
+	return Choice{
+		CandidateID: a.CandidateID, Sitting: &o.sittings[nth],
+		SeatNumber: given.number, SeatLabel: given.label, Accessible: accessible,
+	}, Miss{}, nil
+}
+
+// find tells which sitting is the applicant's, or why none is.
+func (o *Openings) find(a Applicant) (nth int, miss Miss, unknown *line) {
 	miss.CandidateID = a.CandidateID
 	in := &o.all
 	if a.CentreID != 0 {
 		in = o.byCentre[a.CentreID]
 		if in == nil {
 			miss.Reason = o.noSittingAtCentre()
-			return choice, miss, nil
+			return 0, miss, nil
 		}
 	}
 	if len(in.sittings) == 0 {
 		miss.Reason = ReasonNoSitting
-		return choice, miss, nil
+		return 0, miss, nil
 	}
 	for in.first < len(in.sittings) && o.full[in.sittings[in.first]] {
 		in.first++
@@ -109,23 +126,14 @@ func (o *Openings) place(a Applicant) (choice Choice, miss Miss, unknown *line) 
 		if o.full[nth] {
 			continue
 		}
-		h, known := o.halls[nth]
-		if !known {
-			return choice, miss, in
+		if _, known := o.halls[nth]; !known {
+			return 0, miss, in
 		}
-		sitting := &o.sittings[nth]
-		if with, clash := overlaps(a.Busy, sitting); clash {
+		if with, clash := overlaps(a.Busy, &o.sittings[nth]); clash {
 			miss.With = with
 			continue
 		}
-		given, accessible := h.take(a.NeedsAccessible)
-		if h.left == 0 {
-			o.full[nth] = true
-		}
-		return Choice{
-			CandidateID: a.CandidateID, Sitting: sitting,
-			SeatNumber: given.number, SeatLabel: given.label, Accessible: accessible,
-		}, Miss{}, nil
+		return nth, Miss{}, nil
 	}
 	if miss.With == "" { // nothing is free; would it help them if it were?
 		miss.With = o.alwaysBusy(a, in)
@@ -140,7 +148,7 @@ func (o *Openings) place(a Applicant) (choice Choice, miss Miss, unknown *line) 
 	default:
 		miss.Reason = ReasonExamFull
 	}
-	return choice, miss, nil
+	return 0, miss, nil
 }
 
 // alwaysBusy names what overlaps every sitting of the line, full ones too: more places there would

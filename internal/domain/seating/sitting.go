@@ -44,6 +44,9 @@ func (s Sitting) Place() string { return s.Room + ", " + s.Centre }
 // Begins is the start in the centre's zone.
 func (s Sitting) Begins() i18n.Instant { return i18n.Instant{At: s.StartsAt, Zone: s.Zone} }
 
+// Ends is the instant of its end, in the same zone.
+func (s Sitting) Ends() i18n.Instant { return i18n.Instant{At: s.EndsAt, Zone: s.Zone} }
+
 // Day is the civil day of the sitting at its centre.
 func (s Sitting) Day() time.Time {
 	local := i18n.In(s.Begins())
@@ -122,9 +125,26 @@ type Exam struct {
 
 // Exams lists the campaign's exams by code; with a code given, that one.
 func Exams(ctx context.Context, tx pgx.Tx, c admission.Campaign, code string) ([]Exam, error) {
-	rows, err := tx.Query(ctx, `select id, code from exam
- where organisation_id = $1 and campaign_id = $2 and ($3 = '' or name_key(code) = name_key($3))
- order by name_key(code) collate "C", id`, c.OrganisationID, c.ID, code)
+	return collectExams(ctx, tx, c, code, examsWanted+` order by name_key(e.code) collate "C", e.id`)
+}
+
+// ExamsInTurn lists the same in the order in which they are seated: by the start of their first sitting to come, then by
+// code; those that have none come last.
+func ExamsInTurn(ctx context.Context, tx pgx.Tx, c admission.Campaign, code string) ([]Exam, error) {
+	return collectExams(ctx, tx, c, code, `
+with opening as materialized (
+  select s.exam_id, min(s.starts_at) as starts_at from sitting s
+   where s.organisation_id = $1 and s.campaign_id = $2 and s.cancelled_at is null and s.starts_at > clock()
+   group by s.exam_id)`+examsWanted+`
+ order by (select o.starts_at from opening o where o.exam_id = e.id) nulls last, name_key(e.code) collate "C", e.id`)
+}
+
+const examsWanted = `
+select e.id, e.code from exam e
+ where e.organisation_id = $1 and e.campaign_id = $2 and ($3 = '' or name_key(e.code) = name_key($3))`
+
+func collectExams(ctx context.Context, tx pgx.Tx, c admission.Campaign, code, statement string) ([]Exam, error) {
+	rows, err := tx.Query(ctx, statement, c.OrganisationID, c.ID, code)
 	if err != nil {
 		return nil, fmt.Errorf("list the exams: %w", err)
 	}
@@ -189,27 +209,61 @@ func ClaimsAt(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) (
 	return claims, nil
 }
 
+// UsablePlaces are the places of a sitting that can be given, and what says how many they are.
+type UsablePlaces struct {
+	Count int
+	From  string // a tier, or FromPlan
+}
+
+// FromPlan is said of places where neither a number nor the bound is what limits them, but the plan of
+// the room: every seat of it that is not blocked is below them.
+const FromPlan = "plan"
+
 // Usable tells, by sitting, how many places can be given: the bound, less what the room's plan
 // lacks or blocks.
-func Usable(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sitting) (map[int64]int, error) {
+func Usable(ctx context.Context, tx pgx.Tx, organisationID int64, sittings []Sitting) (map[int64]UsablePlaces, error) {
 	ids := make([]int64, len(sittings))
-	usable := make(map[int64]int, len(sittings))
+	usable := make(map[int64]UsablePlaces, len(sittings))
 	for i, s := range sittings {
-		ids[i], usable[s.ID] = s.ID, s.Places
+		ids[i], usable[s.ID] = s.ID, UsablePlaces{s.Places, s.PlacesFrom}
 	}
+	// A number that is also the plan's is said by whoever gave it; that nobody gave one is no bound then.
 	rows, err := tx.Query(ctx, `
-select s.id, count(*) filter (where not p.blocked and p.number <= s.places)
-  from sitting s join seat p on (p.organisation_id, p.room_id) = (s.organisation_id, s.room_id)
- where s.organisation_id = $1 and s.id = any($2) group by s.id`, organisationID, ids)
+select id, count, case when not beyond and (count < places or places_from = 'bound') then $3 else places_from end
+  from (select s.id, s.places, s.places_from, count(*) filter (where not p.blocked and p.number <= s.places)::int as count,
+               bool_or(not p.blocked and p.number > s.places) as beyond
+          from sitting s join seat p on (p.organisation_id, p.room_id) = (s.organisation_id, s.room_id)
+         where s.organisation_id = $1 and s.id = any($2) group by s.id, s.places, s.places_from) planned`, organisationID, ids, FromPlan)
 	if err != nil {
 		return nil, fmt.Errorf("count the usable places: %w", err)
 	}
 	var id int64
-	var places int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &places}, func() error { usable[id] = places; return nil }); err != nil {
+	var places UsablePlaces
+	if _, err := pgx.ForEachRow(rows, []any{&id, &places.Count, &places.From}, func() error { usable[id] = places; return nil }); err != nil {
 		return nil, fmt.Errorf("count the usable places: %w", err)
 	}
 	return usable, nil
+}
+
+// Sized is a sitting with the places of it that can be given.
+type Sized struct {
+	Sitting
+	Usable UsablePlaces
+
+	RoomHolds *int // what the room itself holds, where the sitting's own places are more; nil elsewhere
+}
+
+func sized(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting) (Sized, error) {
+	usable, err := Usable(ctx, tx, organisationID, []Sitting{s})
+	all := Sized{Sitting: s, Usable: usable[s.ID]}
+	if err != nil || s.PlacesFrom != "sitting" {
+		return all, err
+	}
+	holds, err := RoomPlaces(ctx, tx, organisationID, s.RoomID)
+	if holds != nil && *holds < s.Places {
+		all.RoomHolds = holds
+	}
+	return all, err
 }
 
 // Seated counts, by sitting, who holds a place.

@@ -119,9 +119,9 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 	if err != nil {
 		return seat{}, err
 	}
-	unknown := problem.NotFound("seat_unknown", problem.Facts{"seat": wanted, "place": s.Place(), "places": s.Places})
 	number, notANumber := strconv.Atoi(wanted)
 	plan := plans[s.RoomID]
+	unknown := problem.NotFound("seat_unknown", problem.Facts{"seat": wanted, "place": s.Place(), "places": s.seats(plan)})
 	if len(plan) == 0 {
 		if notANumber != nil || number < 1 || number > s.Places {
 			return seat{}, unknown
@@ -145,6 +145,20 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 		return seat{}, problem.Refused("seat_blocked", problem.Facts{"seat": found.Label, "place": s.Place()})
 	}
 	return seat{found.Number, found.Label}, nil
+}
+
+// seats is how many seats of a plan the sitting can give, of a room without one its places.
+func (s Sitting) seats(plan []planSeat) int {
+	if len(plan) == 0 {
+		return s.Places
+	}
+	count := 0
+	for _, p := range plan {
+		if !p.Blocked && p.Number <= s.Places {
+			count++
+		}
+	}
+	return count
 }
 
 // IsSeat tells whether a claim is the seat of the sitting that somebody names; none named is any.

@@ -1,0 +1,7 @@
+// Package reservation decides what a buyer may hold, until when, what it costs, and what becomes of seats and money when it is
+// paid, late, given up or given back. Which seat is whose is arbitrated by the key of the claims, in seating; what money came in
+// and goes back is kept in payment; what is sold, when and for how much is said by event.
+//
+// Locks are taken in one order: reservations, then buyers, then sittings, each in key order, then claims in the order of sitting
+// and seat.
+package reservation

@@ -1,0 +1,59 @@
+package reservation
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/domain/notice"
+	"usher/internal/domain/payment"
+)
+
+// tellOwed tells a buyer that money of theirs goes back, and the organiser that it does. What goes back because tickets ended is told
+// with those, and its organiser knows: somebody there ended them, or the gateway's own notice says so.
+func tellOwed(ctx context.Context, tx pgx.Tx, r Reservation, reason payment.RefundReason, owed []payment.Refund) error {
+	if reason == payment.TicketCancelled || reason == payment.EventCancelled || len(owed) == 0 {
+		return nil
+	}
+	kind := notice.KindRefundDue
+	if reason == payment.PaidInPart {
+		kind = notice.KindReservationLapsed
+	}
+	if err := notice.TellBuyers(ctx, tx, r.OrganisationID, kind, r.ID); err != nil {
+		return err
+	}
+	ids := make([]int64, len(owed))
+	for i, one := range owed {
+		ids[i] = one.ID
+	}
+	return notice.TellOrganiser(ctx, tx, r.OrganisationID, notice.ConcernRefund, ids...)
+}
+
+// tellEnded tells a buyer that tickets of theirs ended. Of money that came and went before anybody knew of it, nobody is told; and a cart
+// that had lapsed was nobody's any more.
+func tellEnded(ctx context.Context, tx pgx.Tx, r Reservation, e ending) error {
+	kind := notice.KindTicketsCancelled
+	switch {
+	case e.reason == unseen || r.Written == Lapsed:
+		return nil
+	case e.reason == string(payment.EventCancelled):
+		kind = notice.KindEventCancelled
+	}
+	return notice.TellBuyers(ctx, tx, r.OrganisationID, kind, r.ID)
+}
+
+// failed writes down that money did not go back, and tells the organiser.
+func failed(ctx context.Context, tx pgx.Tx, f payment.Refund, words string) error {
+	if err := payment.Fail(ctx, tx, f, words); err != nil {
+		return err
+	}
+	return notice.TellOrganiser(ctx, tx, f.OrganisationID, notice.ConcernRefundFailed, f.ID)
+}
+
+// keepAsking writes down what a gateway answered that has neither done nor refused a refund. When it was asked too often, a person looks.
+func keepAsking(ctx context.Context, tx pgx.Tx, f payment.Refund, gatewayKey, words string) error {
+	if words != "" && f.AskedEnough() {
+		return failed(ctx, tx, f, words)
+	}
+	return payment.Asked(ctx, tx, f, gatewayKey, words)
+}
