@@ -86,11 +86,17 @@ func commandsBelow(err error) string {
 	return strings.Join(names, ", ")
 }
 
-// emptyFlag is a required flag that was given nothing, as a script does whose variable is empty.
+// emptyFlag is a required flag, or a directory, that was given nothing, as a script does whose variable is empty.
 func emptyFlag(command *kong.Context) string {
 	for _, flag := range command.Flags() {
 		if flag.Required && flag.Target.Kind() == reflect.String && strings.TrimSpace(flag.Target.String()) == "" {
 			return flag.Name
+		}
+	}
+	// Without its directory the program would work on another database than the one that was meant.
+	for _, given := range command.Path {
+		if given.Flag != nil && given.Flag.Name == "dir" && strings.TrimSpace(given.Flag.Target.String()) == "" {
+			return given.Flag.Name
 		}
 	}
 	return ""

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"usher/internal/base/i18n"
@@ -11,7 +15,9 @@ import (
 )
 
 type organiseCommand struct {
-	Add addOrganisation `cmd:"" help:"Add an organisation."`
+	Add  addOrganisation  `cmd:"" help:"Add an organisation."`
+	Edit editOrganisation `cmd:"" help:"Change an organisation: where answers to its messages go."`
+	Logo setLogo          `cmd:"" help:"Give an organisation a logo, which its letters carry."`
 }
 
 type addOrganisation struct {
@@ -20,29 +26,50 @@ type addOrganisation struct {
 	Country  string `required:"" help:"Two letters (ML): how phone numbers are read."`
 	Zone     string `required:"" name:"time-zone" help:"Time zone (Africa/Bamako)."`
 	Currency string `required:"" help:"Three letters (XOF)."`
-	Locale   string `default:"fr" help:"Language: fr, en or es."`
+	Locale   string `help:"Language: fr, en or es; else that of the country, else that of --lang."`
+	Contact  string `placeholder:"ADDRESS" help:"E-mail address to which its people turn: answers go there, and its letters print it."`
 }
 
 func (a addOrganisation) Run(s *session) error {
+	if a.Locale == "" {
+		a.Locale = cmp.Or(languageOf(a.Country), s.voice.Lang())
+	}
 	if err := s.open(); err != nil {
 		return err
 	}
 	org, err := account.AddOrganisation(s.ctx, s.db, s.actor, account.Organisation{
-		Slug: a.Slug, Name: a.Name, Country: a.Country, TimeZone: a.Zone, Currency: a.Currency, Locale: a.Locale,
+		Slug: a.Slug, Name: a.Name, Country: a.Country, TimeZone: a.Zone, Currency: a.Currency, Locale: a.Locale, Contact: a.Contact,
 	})
 	if err != nil {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(map[string]any{"slug": org.Slug})
+		return s.answer(map[string]any{"slug": org.Slug, "locale": org.Locale})
 	}
-	s.say("cli_organisation_added", map[string]any{"name": org.Name, "slug": org.Slug})
+	s.say("cli_organisation_added", map[string]any{"name": org.Name, "slug": org.Slug, "language": i18n.Word{ID: "cli_language_" + org.Locale}})
 	return nil
+}
+
+// languages are those of the countries whose schools are likely to speak one of ours.
+var languages = map[string]string{
+	"fr": "BF BJ CD CF CG CI DJ FR GA GN KM MC ML NE SN TD TG",
+	"es": "AR BO CL CO CR CU DO EC ES GQ GT HN MX NI PA PE PY SV UY VE",
+}
+
+// languageOf is the language of a country; empty: none of ours, or one does not follow from it.
+func languageOf(country string) string {
+	for language, countries := range languages {
+		if slices.Contains(strings.Fields(countries), strings.ToUpper(strings.TrimSpace(country))) {
+			return language
+		}
+	}
+	return ""
 }
 
 type campaignCommand struct {
 	List listCampaigns `cmd:"" help:"List campaigns: candidates, paid, seated."`
 	Add  addCampaign   `cmd:"" help:"Add a campaign with the default workflow: filed, accepted (opens payment), rejected."`
+	Edit editCampaign  `cmd:"" help:"Say what the letters of a campaign add to what to bring."`
 }
 
 type listCampaigns struct{}
@@ -167,12 +194,12 @@ func (a addStatus) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	_, err := admission.AddStatus(s.ctx, s.db, s.actor, a.Campaign,
+	added, err := admission.AddStatus(s.ctx, s.db, s.actor, a.Campaign,
 		admission.Status{Code: a.Code, Label: a.Label, Advice: a.Advice, OpensPayment: a.Opens})
 	if err != nil {
 		return err
 	}
-	return s.done("cli_status_added", map[string]any{"status": a.Code}, map[string]any{"status": a.Code, "added": true})
+	return s.done("cli_status_added", map[string]any{"status": added.Code}, map[string]any{"status": added.Code, "added": true})
 }
 
 type editStatus struct {

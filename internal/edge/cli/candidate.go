@@ -75,12 +75,12 @@ func (s *session) warnSeated(seats []keptSeat, campaign, reference string) {
 type candidateEdit struct {
 	Campaign   string  `required:"" help:"Short name of the campaign."`
 	Candidate  string  `arg:"" help:"Reference of the candidate."`
-	Email      *string `help:"E-mail address; '' or - deletes it."`
-	Phone      *string `help:"Phone number; '' or - deletes it."`
-	Centre     *string `help:"Centre that the candidate chose; '' or -: any."`
-	Needs      *string `help:"What the candidate needs, such as: accessible; '' or - deletes it."`
+	Email      *string `help:"E-mail address; - deletes it."`
+	Phone      *string `help:"Phone number; - deletes it."`
+	Centre     *string `help:"Centre that the candidate chose; - for any."`
+	Needs      *string `help:"What the candidate needs, such as: accessible; - deletes it."`
 	FamilyName *string `name:"family-name" help:"Family name."`
-	GivenName  *string `name:"given-name" help:"Given name; '' or - deletes it."`
+	GivenName  *string `name:"given-name" help:"Given name; - deletes it."`
 	Locale     *string `help:"Language of messages: en, fr or es."`
 }
 

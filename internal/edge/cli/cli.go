@@ -49,25 +49,44 @@ type commandLine struct {
 	Version  kong.VersionFlag `help:"Print the version."`
 
 	Demo     demoCommand     `cmd:"" help:"Make a sample school, convoke its candidates, print the report and serve it."`
-	Serve    serveCommand    `cmd:"" help:"Serve the reports on this machine."`
+	Serve    serveCommand    `cmd:"" help:"Serve the pages, on this machine or under a public address."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the database to the schema of this release."`
 	Organise organiseCommand `cmd:"" name:"organisation" help:"Organisations of this installation."`
 	Campaign campaignCommand `cmd:"" help:"Campaigns: admission rounds."`
 	Status   statusCommand   `cmd:"" help:"Statuses: the steps of a campaign's workflow."`
+	Exam     examCommand     `cmd:"" help:"Exams of a campaign, and how long they last."`
 	Import   importCommand   `cmd:"" help:"Import a file of candidates, sittings or payments."`
 	Export   exportCommand   `cmd:"" help:"Write a file that can be imported again."`
 	Convoke  convokeCommand  `cmd:"" help:"Seat everybody who is called, and name everybody who is not seated."`
+	Tell     tellCommand     `cmd:"" help:"Release the messages that wait, and send what is due."`
+	Untold   untoldCommand   `cmd:"" help:"List whom no message has reached."`
 	Explain  explainCommand  `cmd:"" help:"Why a candidate is seated or not, and what would change it."`
-	Report   reportCommand   `cmd:"" help:"Show or export the report of a run."`
+	Report   reportCommand   `cmd:"" help:"List the latest runs, or show or export the report of one."`
 
 	Seat      seatCommand      `cmd:"" help:"Give a candidate a seat by hand."`
 	Move      moveCommand      `cmd:"" help:"Give a candidate another seat."`
 	Swap      swapCommand      `cmd:"" help:"Exchange seats: each takes the seat of the next."`
 	Release   releaseCommand   `cmd:"" help:"Take a candidate's seat back."`
-	Candidate candidateCommand `cmd:"" help:"Change a candidate's status, or waive the fee."`
+	Candidate candidateCommand `cmd:"" help:"Change a candidate's status or file, or waive the fee."`
 	Payment   paymentCommand   `cmd:"" help:"Record or reverse money."`
-	Sitting   sittingCommand   `cmd:"" help:"List, move or resize sittings."`
-	Venue     venueCommand     `cmd:"" help:"Say how many places rooms and centres have."`
+	Sitting   sittingCommand   `cmd:"" help:"List, move, resize or cancel sittings."`
+	Venue     venueCommand     `cmd:"" help:"Rooms and centres: places, time zones."`
+	Plan      planCommand      `cmd:"" help:"Plans of rooms: from a file, into a file, or straight rows."`
+	Event     eventCommand     `cmd:"" help:"Events: sittings, kinds of ticket, prices, limits, sale."`
+	User      userCommand      `cmd:"" help:"Who may log in, and what they may do."`
+	Webhook   webhookCommand   `cmd:"" help:"Tell other systems what happens: endpoints, and what they did not take."`
+
+	Gateway     gatewayCommand     `cmd:"" help:"Where money for events comes from: counters, Stripe, signed notices."`
+	Reservation reservationCommand `cmd:"" help:"Reservations of events: show, take money, give tickets back."`
+	Money       moneyCommand       `cmd:"" help:"Money that somebody must look at, and what is to go back."`
+
+	Print printCommand `cmd:"" help:"Print the list for a door, or the letters of a sitting."`
+	Door  doorCommand  `cmd:"" help:"Check the codes of letters at a door, also without a network."`
+
+	Schedule scheduleCommand `cmd:"" help:"What Usher does on its own: when, what was last done, what is under way, and what was missed."`
+	RunTask  runCommand      `cmd:"" name:"run" help:"Run or repeat a window of a task of the schedule by hand."`
+
+	Timeline timelineCommand `cmd:"" help:"What was done and told is sealed day by day: list the seals, or check that nothing was changed since."`
 
 	Bench benchCommand `cmd:"" help:"Measure throughput beside the limit of the same database."`
 }
@@ -141,7 +160,7 @@ func (s *session) parse(args []string) (*kong.Context, int) {
 	if args[0] == "help" { // as people type it elsewhere
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(versionAsAgain(args))
 	if exit >= 0 { // --help, --version
 		return nil, exit
 	}
@@ -224,11 +243,6 @@ func (s *session) exit(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	var refusal *cluster.Refusal
-	if errors.As(err, &refusal) {
-		fmt.Fprintln(s.stderr, refusal.Sentence)
-		return exitFailed
-	}
 	p, isProblem := problem.Of(err)
 	if s.ctx.Err() != nil && (!isProblem || errors.Is(err, context.Canceled)) {
 		fmt.Fprintln(s.stderr, s.voice.Say("cli_interrupted", nil))
@@ -258,12 +272,9 @@ func (s *session) open() error {
 	}
 	s.url = s.line.Database
 	if s.url == "" {
-		dir := s.line.Dir
-		if dir == "" {
-			var err error
-			if dir, err = cluster.DefaultDir(); err != nil {
-				return err
-			}
+		dir, err := s.dataDir()
+		if err != nil {
+			return err
 		}
 		ignoreServerVariables()
 		_, before := os.Stat(filepath.Join(dir, "data"))
@@ -284,6 +295,14 @@ func (s *session) open() error {
 	s.db = db
 	s.ended = append(s.ended, func() error { db.Close(); return nil })
 	return nil
+}
+
+// dataDir is where the program keeps what is its own on this machine.
+func (s *session) dataDir() (string, error) {
+	if s.line.Dir != "" {
+		return s.line.Dir, nil
+	}
+	return cluster.DefaultDir()
 }
 
 // ignoreServerVariables drops the variables that lead PostgreSQL's own programs to some server (PGHOST,

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
+	"usher/internal/domain/account"
+	"usher/internal/domain/admission"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/run"
 )
@@ -39,14 +43,22 @@ func (s *session) convoke(target convocation.Target) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	fmt.Fprintln(s.stderr, s.voice.Say("cli_forecast", forecastFacts(forecast)))
+	facts := forecastFacts(forecast)
+	c, err := admission.FindCampaign(s.ctx, s.db, s.actor, target.Campaign)
+	if err != nil {
+		return 0, err
+	}
+	if c.NoticesWait {
+		facts["waits"] = c.Slug
+	}
+	fmt.Fprintln(s.stderr, s.voice.Say("cli_forecast", facts))
 	bar := s.progress("cli_convoking")
 	runID, err := convocation.Convoke(s.ctx, s.db, s.actor, target, convocation.Options{
 		Total:    forecast.Eligible,
 		Progress: func(p convocation.Progress) { bar.to(p.Done, p.Total) },
 	})
 	bar.end()
-	return runID, err
+	return runID, s.cutShort(err)
 }
 
 func forecastFacts(f convocation.Forecast) map[string]any {
@@ -54,43 +66,71 @@ func forecastFacts(f convocation.Forecast) map[string]any {
 }
 
 func (c convokeCommand) try(s *session, target convocation.Target) error {
-	trial, err := convocation.Try(s.ctx, s.db, s.actor, target)
+	if s.line.JSON {
+		return s.answerTrial(target)
+	}
+	var seated []table.Row
+	var refused []run.Refusal
+	missing := 0
+	forecast, err := convocation.Rehearse(s.ctx, s.db, s.actor, target, func(turn convocation.Turn) error {
+		switch p := turn.Seat; {
+		case p == nil:
+			if missing++; len(refused) < mostPrinted {
+				refused = append(refused, *turn.Refusal)
+			}
+		case len(seated) < mostPrinted:
+			seated = append(seated, table.Row{p.Reference, p.Name, p.Sitting.Reference, p.Sitting.Place(), s.voice.Instant(p.Sitting.Begins()), orDash(p.Seat)})
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if s.line.JSON {
-		type proposed struct {
-			Candidate string    `json:"candidate"`
-			Name      string    `json:"name"`
-			Sitting   string    `json:"sitting"`
-			Room      string    `json:"room"`
-			StartsAt  time.Time `json:"starts_at"`
-			Seat      string    `json:"seat"`
-		}
-		seated := make([]proposed, len(trial.Seated))
-		for i, p := range trial.Seated {
-			seated[i] = proposed{p.Reference, p.Name, p.Sitting.Reference, p.Sitting.Place(), p.Sitting.StartsAt, p.Seat}
-		}
-		return s.answer(map[string]any{
-			"dry_run": true, "campaign": target.Campaign, "would_seat": len(seated), "seated": seated,
-			"emails": trial.Forecast.Emails, "sms": trial.Forecast.SMS, "refused": s.refusedRows(trial.Refused),
-		})
-	}
 	s.say("cli_dry_run", nil)
 	s.say("cli_would_seat", map[string]any{
-		"seated": len(trial.Seated), "refused": len(trial.Refused),
-		"emails": trial.Forecast.Emails, "sms": trial.Forecast.SMS,
+		"seated": forecast.Eligible, "refused": missing, "emails": forecast.Emails, "sms": forecast.SMS,
 	})
-	rows := make([]table.Row, 0, mostPrinted)
-	for _, p := range trial.Seated[:min(mostPrinted, len(trial.Seated))] {
-		rows = append(rows, table.Row{p.Reference, p.Name, p.Sitting.Reference, p.Sitting.Place(), s.voice.Instant(p.Sitting.Begins()), orDash(p.Seat)})
+	if len(seated) > 0 {
+		s.table([]string{"cli_candidate", "cli_name", "cli_sitting", "cli_room", "cli_starts_at", "cli_seat"}, seated)
 	}
-	if len(rows) > 0 {
-		s.table([]string{"cli_candidate", "cli_name", "cli_sitting", "cli_room", "cli_starts_at", "cli_seat"}, rows)
-	}
-	s.sayMore(len(trial.Seated)-len(rows), 0)
-	s.printRefused("cli_list_refused", trial.Refused[:min(mostPrinted, len(trial.Refused))], len(trial.Refused), 0)
+	s.sayMore(forecast.Eligible-len(seated), 0)
+	s.printRefused("cli_list_refused", refused, missing, 0)
 	return nil
+}
+
+// answerTrial prints a trial as JSON while it goes on: once through everybody for those who would be
+// seated, once for those who would be refused.
+func (s *session) answerTrial(target convocation.Target) error {
+	type proposed struct {
+		Candidate string    `json:"candidate"`
+		Name      string    `json:"name"`
+		Sitting   string    `json:"sitting"`
+		Room      string    `json:"room"`
+		StartsAt  time.Time `json:"starts_at"`
+		Seat      string    `json:"seat"`
+	}
+	return s.answerObject(func(o *object) error {
+		if err := errors.Join(o.field("dry_run", true), o.field("campaign", target.Campaign)); err != nil {
+			return err
+		}
+		seated, refused := o.begin("seated"), o.begin("refused")
+		forecast, err := convocation.Rehearse(s.ctx, s.db, s.actor, target, func(turn convocation.Turn) error {
+			if p := turn.Seat; p != nil {
+				return seated.add(proposed{p.Reference, p.Name, p.Sitting.Reference, p.Sitting.Place(), p.Sitting.StartsAt, p.Seat})
+			}
+			return nil
+		}, func(turn convocation.Turn) error {
+			if turn.Refusal == nil {
+				return nil
+			}
+			if err := seated.end(); err != nil {
+				return err
+			}
+			return refused.add(s.refusedRow(*turn.Refusal))
+		})
+		return errors.Join(err, seated.end(), refused.end(), o.field("would_seat", forecast.Eligible),
+			o.field("emails", forecast.Emails), o.field("sms", forecast.SMS))
+	})
 }
 
 type refusedRow struct {
@@ -101,15 +141,15 @@ type refusedRow struct {
 }
 
 func (s *session) refusedRow(r run.Refusal) refusedRow {
-	return refusedRow{r.Reference, r.Name, r.Reason, s.voice.Say("refusal_"+r.Reason, r.Facts)}
+	return refusedRow{r.Reference, r.Name, r.Reason, s.refusal(r)}
 }
 
-func (s *session) refusedRows(refusals []run.Refusal) []refusedRow {
-	rows := make([]refusedRow, len(refusals))
-	for i, r := range refusals {
-		rows[i] = s.refusedRow(r)
+// refusal is the sentence of a refusal: of a rule of the run, or of one that the item itself met.
+func (s *session) refusal(r run.Refusal) string {
+	if code, ok := r.Facts[run.FactProblem].(string); ok && r.Reason == run.ReasonItemRefused {
+		return s.voice.Sentence(problem.Refused(code, r.Facts))
 	}
-	return rows
+	return s.voice.Say("refusal_"+r.Reason, r.Facts)
 }
 
 // printRefused prints a part of a list by name, and says how many more there are and where.
@@ -121,7 +161,7 @@ func (s *session) printRefused(title string, refusals []run.Refusal, count int, 
 	s.say(title, map[string]any{"count": count})
 	rows := make([]table.Row, len(refusals))
 	for i, r := range refusals {
-		rows[i] = table.Row{r.Reference, r.Name, s.voice.Say("refusal_"+r.Reason, r.Facts)}
+		rows[i] = table.Row{r.Reference, r.Name, s.refusal(r)}
 	}
 	s.table([]string{"cli_candidate", "cli_name", "cli_reason"}, rows)
 	s.sayMore(count-len(refusals), runID)
@@ -134,7 +174,7 @@ func (s *session) sayMore(more int, runID int64) {
 	case runID == 0:
 		s.say("cli_more", map[string]any{"count": more})
 	default:
-		s.say("cli_more_rows", map[string]any{"count": more, "run": fmt.Sprint(runID)})
+		s.say("cli_more_rows", map[string]any{"count": more, "run": fmt.Sprint(runID), "usher": s.program()})
 	}
 }
 
@@ -150,19 +190,26 @@ func (s *session) showReport(runID int64) error {
 	if s.line.JSON {
 		return s.answerReport(report)
 	}
+	title := map[string]any{
+		"run": fmt.Sprint(report.Run), "campaign": report.CampaignName, "actor": account.ActorWords(s.voice, report.Actor),
+		"started_at": i18n.Instant{At: report.StartedAt, Zone: report.Zone},
+	}
+	if hasDuration(report) {
+		title["seconds"] = s.voice.Decimal(report.Duration.Seconds(), 1)
+	}
 	fmt.Fprintln(s.stdout)
-	s.say("cli_report_title", map[string]any{
-		"run": fmt.Sprint(report.Run), "campaign": report.CampaignName, "actor": report.Actor,
-		"started_at": i18n.Instant{At: report.StartedAt, Zone: report.Zone}, "seconds": fmt.Sprintf("%.1f", report.Duration.Seconds()),
-	})
+	s.say("cli_report_title", title)
 	if report.State != run.StateDone {
 		s.say("cli_state_"+string(report.State), map[string]any{"campaign": report.Campaign})
 	}
-	s.say("cli_report_counts", map[string]any{
-		"seated": report.Seated, "already_seated": report.AlreadySeated,
-		"refused": report.Count(run.ListRefused), "not_called": report.Count(run.ListNotCalled),
-		"not_reachable": report.Count(run.ListNotReachable), "attention": report.Count(run.ListAttention),
-	})
+	counts := map[string]any{
+		"seated":         s.voice.Count("cli_count_seated", report.Seated),
+		"already_seated": s.voice.Count("cli_count_already_seated", report.AlreadySeated),
+	}
+	for _, list := range reportLists {
+		counts[string(list)] = s.voice.Count("cli_count_"+string(list), report.Count(list))
+	}
+	s.say("cli_report_counts", counts)
 	if report.ToldNow > 0 {
 		s.say("cli_told_now", map[string]any{"count": report.ToldNow})
 	}
@@ -185,6 +232,12 @@ func (s *session) showReport(runID int64) error {
 	return nil
 }
 
+// hasDuration tells whether it is known how long a run lasted, or lasts already: of one whose process died
+// it is not, and one that waits has not begun.
+func hasDuration(report convocation.Report) bool {
+	return report.State != run.StateInterrupted && report.State != run.StateWaiting
+}
+
 // mostInReport is how many people of each list the printed report names.
 const mostInReport = 20
 
@@ -204,19 +257,8 @@ func (s *session) printCounts(report convocation.Report) {
 	s.table([]string{"cli_list", "cli_reason_title", "cli_people"}, rows, 3)
 }
 
-// answerReport prints the whole report as JSON.
+// answerReport prints the whole report as JSON, without holding it.
 func (s *session) answerReport(report convocation.Report) error {
-	lists := map[run.List][]refusedRow{}
-	for _, list := range reportLists {
-		lists[list] = []refusedRow{}
-		err := run.EachRefusal(s.ctx, s.db, s.actor, report.Run, list, func(r run.Refusal) error {
-			lists[list] = append(lists[list], s.refusedRow(r))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
 	type sitting struct {
 		Sitting    string    `json:"sitting"`
 		Exam       string    `json:"exam"`
@@ -233,10 +275,28 @@ func (s *session) answerReport(report convocation.Report) error {
 	for i, f := range report.Sittings {
 		sittings[i] = sitting{f.Sitting, f.Exam, f.Centre, f.Room, f.StartsAt.At, f.StartsAt.Zone, f.Seated, f.Added, f.Capacity, f.PlacesFrom}
 	}
-	return s.answer(map[string]any{
-		"run": report.Run, "campaign": report.Campaign, "state": report.State, "seated": report.Seated,
-		"already_seated": report.AlreadySeated, "told_now": report.ToldNow, "refused": lists[run.ListRefused],
-		"not_called": lists[run.ListNotCalled], "not_reachable": lists[run.ListNotReachable], "attention": lists[run.ListAttention],
-		"sittings": sittings, "duration_ms": report.Duration.Milliseconds(),
+	var duration *int64
+	if ms := report.Duration.Milliseconds(); hasDuration(report) {
+		duration = &ms
+	}
+	return s.answerObject(func(o *object) error {
+		err := errors.Join(
+			o.field("run", report.Run), o.field("campaign", report.Campaign), o.field("state", report.State),
+			o.field("seated", report.Seated), o.field("already_seated", report.AlreadySeated), o.field("told_now", report.ToldNow),
+			o.field("sittings", sittings), o.field("duration_ms", duration),
+		)
+		for _, list := range reportLists {
+			if err == nil {
+				err = s.answerRefusals(o, string(list), report.Run, list, func(r run.Refusal) any { return s.refusedRow(r) })
+			}
+		}
+		return err
 	})
+}
+
+// answerRefusals prints one list of a run as a field.
+func (s *session) answerRefusals(o *object, name string, runID int64, list run.List, row func(run.Refusal) any) error {
+	rows := o.begin(name)
+	err := run.EachRefusal(s.ctx, s.db, s.actor, runID, list, func(r run.Refusal) error { return rows.add(row(r)) })
+	return errors.Join(err, rows.end())
 }

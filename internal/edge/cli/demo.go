@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"path/filepath"
 	"time"
 
 	"usher/internal/base/problem"
@@ -16,6 +18,7 @@ import (
 	"usher/internal/domain/sample"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/venue"
+	"usher/internal/edge/web"
 )
 
 type demoCommand struct {
@@ -27,7 +30,7 @@ type demoCommand struct {
 // again, so a demo that was killed goes on where it was.
 func (d demoCommand) Run(s *session) error {
 	if !d.NoServe { // a port that is taken is better said before the work than after it
-		listener, err := s.listen(d.Listen)
+		listener, err := s.listen(d.Listen, nil)
 		if err != nil {
 			return err
 		}
@@ -35,9 +38,68 @@ func (d demoCommand) Run(s *session) error {
 		if err := d.prepare(s); err != nil {
 			return err
 		}
-		return s.serve(listener)
+		page, err := s.demoShop(urlOf(listener, nil))
+		if err != nil {
+			return err
+		}
+		password, err := s.demoLogin()
+		if err != nil {
+			return err
+		}
+		return s.serveDemo(listener, password, page)
 	}
-	return d.prepare(s)
+	if err := d.prepare(s); err != nil {
+		return err
+	}
+	_, err := s.demoShop("http://" + d.Listen)
+	return err
+}
+
+// serveDemo serves the sample. Its people do not exist: their messages go into a folder, whatever
+// server the environment names.
+func (s *session) serveDemo(listener net.Listener, password string, page *web.PayPage) error {
+	dir, err := s.dataDir()
+	if err != nil {
+		return err
+	}
+	flags := channelFlags{Outbox: filepath.Join(dir, "outbox")}
+	channels, err := flags.channels(nil)
+	if err != nil {
+		return err
+	}
+	s.sayChannels(flags)
+	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_shop", map[string]any{"urls": demoAddresses(page.Home)}))
+	return s.serve(serving{
+		listener: listener, channels: channels, sentence: "cli_serving_demo", payPage: page,
+		facts: map[string]any{"email": demoEmail, "password": password},
+	})
+}
+
+// demoEmail is the login of the sample's manager.
+const demoEmail = "demo@usher.example"
+
+// demoLogin lets the newcomer in: each time the pages are served there is a login that works, with a password that nobody had
+// before. The login and what it did stay.
+func (s *session) demoLogin() (password string, err error) {
+	org, err := account.FindOrganisation(s.ctx, s.db, s.actor, sample.Bamako(time.Now()).Organisation.Slug)
+	if err != nil {
+		return "", err
+	}
+	password = account.GeneratePassword()
+	_, err = account.AddLogin(s.ctx, s.db, s.actor, org, account.NewLogin{
+		Email: demoEmail, Name: s.voice.Say("cli_demo_name", nil), Password: password, Role: account.Manager,
+	})
+	if !problem.Has(err, "login_exists") {
+		return password, err
+	}
+	if _, err := account.SetPassword(s.ctx, s.db, s.actor, demoEmail, password); err != nil {
+		return "", err
+	}
+	if _, err := account.Enable(s.ctx, s.db, s.actor, demoEmail); err != nil {
+		return "", err
+	}
+	_, err = account.SetRole(s.ctx, s.db, s.actor, org, demoEmail, account.Manager)
+	return password, err
 }
 
 func (d demoCommand) prepare(s *session) error {
@@ -55,7 +117,7 @@ func (d demoCommand) prepare(s *session) error {
 			return err
 		}
 		if report.State == run.StateDone {
-			fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_warm", map[string]any{"campaign": campaign.Slug}))
+			fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_warm", map[string]any{"campaign": campaign.Slug, "usher": s.program()}))
 			return s.showReport(runID)
 		}
 	} else if !problem.Has(err, "run_none") {
@@ -125,7 +187,7 @@ func (s *session) loadSample(c admission.Campaign) error {
 		write func(io.Writer) error
 		after func() error
 	}{
-		{"seances.csv", intake.Sittings, school.WriteSittings, func() error { return s.sampleVenues(org, school) }},
+		{"seances.csv", intake.Sittings, school.WriteSittings, func() error { return s.sampleRules(org, c, school) }},
 		{"candidats.csv", intake.Candidates, school.WriteCandidates, nil},
 		{"paiements.csv", intake.Payments, school.WritePayments, func() error { return s.sampleDecisions(c, school) }},
 		{"erreurs.csv", intake.Candidates, school.WriteMistakes, nil},
@@ -154,11 +216,19 @@ func (s *session) bringSample(c admission.Campaign, file string, bring importer,
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_imported", map[string]any{
-		"file": file, "read": result.Read, "created": result.Created,
-		"updated": result.Updated, "unchanged": result.Unchanged, "rejected": result.RejectedCount, "run": namedIf(result.RejectedCount > 0, result.RunID),
-	}))
+	facts := s.rowCounts(result)
+	facts["file"], facts["run"], facts["usher"] = file, namedIf(result.RejectedCount > 0, result.RunID), s.program()
+	fmt.Fprintln(s.stderr, s.voice.Say("cli_demo_imported", facts))
 	return nil
+}
+
+// sampleRules says what the sittings file does not: how long the exam lasts, and places.
+func (s *session) sampleRules(org account.Organisation, c admission.Campaign, school sample.School) error {
+	minutes := school.Exam.DurationMinutes
+	if _, err := admission.SetDuration(s.ctx, s.db, s.actor, c.Slug, school.Exam.Code, &minutes); err != nil {
+		return err
+	}
+	return s.sampleVenues(org, school)
 }
 
 // sampleVenues says what the sittings file does not: capacities of centres and rooms, and plans.

@@ -31,9 +31,11 @@ func (e explainCommand) Run(s *session) error {
 	}
 	for _, exam := range x.Exams {
 		fmt.Fprintf(s.stdout, "%s: %s\n", exam.Exam, s.saying(exam.Sentence))
-		for _, more := range []convocation.Saying{exam.Doubt, exam.Remedy} {
-			if more.Code != "" {
-				fmt.Fprintf(s.stdout, "  → %s\n", s.saying(more))
+		for _, more := range []string{
+			s.saying(exam.Doubt), s.saying(exam.Elsewhere), s.saying(exam.Remedy), s.telling(exam.Telling), s.saying(exam.Telling.Remedy),
+		} {
+			if more != "" {
+				fmt.Fprintf(s.stdout, "  → %s\n", more)
 			}
 		}
 	}
@@ -45,6 +47,14 @@ func (s *session) saying(saying convocation.Saying) string {
 		return ""
 	}
 	return s.voice.Say(saying.Code, saying.Facts)
+}
+
+func (s *session) telling(told convocation.Telling) string {
+	sentences := make([]string, len(told.Sentences))
+	for i, sentence := range told.Sentences {
+		sentences[i] = s.saying(sentence)
+	}
+	return strings.Join(sentences, " ")
 }
 
 // reasonOf is the code of a reason as reports name it, without the kind of sentence it belongs to.
@@ -60,10 +70,18 @@ func (s *session) explained(x convocation.Explanation) map[string]any {
 		Sentence string `json:"sentence"`
 		Doubt    string `json:"doubt"`
 		Remedy   string `json:"remedy"`
+
+		Elsewhere     string `json:"elsewhere"` // the seat is at another centre than the chosen one
+		Told          string `json:"told"`      // told, pending, waiting, written, untold; empty: there is no message
+		ToldSentence  string `json:"told_sentence"`
+		TellingRemedy string `json:"telling_remedy"`
 	}
 	exams := make([]exam, len(x.Exams))
 	for i, e := range x.Exams {
-		exams[i] = exam{e.Exam, e.Seated, reasonOf(e.Sentence), s.saying(e.Sentence), s.saying(e.Doubt), s.saying(e.Remedy)}
+		exams[i] = exam{
+			e.Exam, e.Seated, reasonOf(e.Sentence), s.saying(e.Sentence), s.saying(e.Doubt), s.saying(e.Remedy),
+			s.saying(e.Elsewhere), string(e.Telling.Stage), s.telling(e.Telling), s.saying(e.Telling.Remedy),
+		}
 	}
 	return map[string]any{
 		"candidate": x.Candidate.Reference, "name": x.Candidate.Name(), "status": x.Status.Code,

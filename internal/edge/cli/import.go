@@ -8,12 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/schollz/progressbar/v3"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
@@ -29,7 +32,7 @@ type importCommand struct {
 
 type importFile struct {
 	Campaign string `required:"" help:"Short name of the campaign."`
-	File     string `arg:"" help:"CSV or XLSX file."`
+	File     string `arg:"" help:"CSV or XLSX file, at most 1,000,000 rows."`
 	DryRun   bool   `name:"dry-run" help:"Show what would happen; write nothing."`
 }
 
@@ -46,7 +49,10 @@ func (i importPayments) Run(s *session) error   { return i.run(s, intake.Payment
 type importer func(context.Context, *pg.DB, timeline.Actor, string, string, io.Reader, intake.Options) (intake.Result, error)
 
 func (i importFile) run(s *session, bring importer) error {
-	file, err := openFile(i.File)
+	file, err := s.openFile(i.File)
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
 	if err != nil {
 		return problem.Invalid("file_unreadable", problem.Facts{"file": i.File, "why": s.why(err)}).Because(err)
 	}
@@ -60,7 +66,7 @@ func (i importFile) run(s *session, bring importer) error {
 		DryRun: i.DryRun, Progress: bar.to,
 	})
 	bar.end()
-	if err != nil {
+	if err := s.fileFault(err, i.File); err != nil {
 		return err
 	}
 	if s.line.JSON {
@@ -70,11 +76,36 @@ func (i importFile) run(s *session, bring importer) error {
 	return nil
 }
 
-// openFile opens what can be read as a file: a directory opens as well, and fails later.
-func openFile(name string) (*os.File, error) {
-	file, err := os.Open(name)
+// fileFault tells what the system did to a file on its way in from whatever else ended the import: no room for the copy,
+// or a file that opens and cannot be read, as on a damaged disk.
+func (s *session) fileFault(err error, name string) error {
+	if full := diskFull(err, ""); full != nil {
+		return full
+	}
+	var path *fs.PathError
+	if s.ctx.Err() == nil && errors.As(err, &path) && path.Op == "read" && path.Path == name {
+		return problem.Invalid("file_unreadable", problem.Facts{"file": name, "why": s.why(err)}).Because(err)
+	}
+	return err
+}
+
+// mostSilence is how long a pipe may take to open before it is said that the program waits for it.
+const mostSilence = time.Second
+
+// openFile opens what can be read as a file: a directory opens as well, and fails later. A pipe opens when somebody
+// writes into it: that it is waited for is told after a moment, and an interruption ends it.
+func openFile(ctx context.Context, name string, waiting func()) (*os.File, error) {
+	open := os.Open
+	if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		open = func(name string) (*os.File, error) { return openPipe(ctx, name, waiting) }
+	}
+	file, err := open(name)
 	if err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		_ = file.Close()
+		return nil, ctx.Err()
 	}
 	info, err := file.Stat()
 	if err == nil && info.IsDir() {
@@ -85,6 +116,37 @@ func openFile(name string) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+func openPipe(ctx context.Context, name string, waiting func()) (file *os.File, err error) {
+	opened := make(chan struct{})
+	go func() {
+		file, err = os.Open(name)
+		close(opened)
+	}()
+	silence := time.NewTimer(mostSilence)
+	defer silence.Stop()
+	interrupted := ctx.Done()
+	for {
+		select {
+		case <-opened:
+			return file, err
+		case <-silence.C:
+			waiting()
+		case <-interrupted:
+			// Whoever both reads and writes does not wait, and is the writer that the opening waits for. It is
+			// closed with the program: sooner, and the opening might come too late for it.
+			_, _ = syscall.Open(name, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+			interrupted = nil
+		}
+	}
+}
+
+// openFile opens a file that somebody named, and says so when it has to wait for one.
+func (s *session) openFile(name string) (*os.File, error) {
+	return openFile(s.ctx, name, func() {
+		fmt.Fprintln(s.stderr, s.voice.Say("cli_waiting_for_pipe", map[string]any{"file": name}))
+	})
 }
 
 // unlessNone leaves a count out of a sentence when there is nothing to count.
@@ -109,6 +171,7 @@ func (s *session) importAnswer(r intake.Result, dryRun bool) map[string]any {
 		"ignored": r.Ignored, "generated_references": r.Generated,
 		"rejected_count": r.RejectedCount, "mistake_count": r.MistakeCount, "rejected": s.importedRows(r.Rejected),
 		"warning_count": r.WarningCount, "warnings": s.importedRows(r.Warnings), "found": foundAnswer(r.Found),
+		"added_count": r.AddedCount, "added": append([]intake.Named{}, r.Added...),
 	}
 }
 
@@ -116,7 +179,7 @@ func (s *session) importAnswer(r intake.Result, dryRun bool) map[string]any {
 func foundAnswer(f intake.Found) map[string]any {
 	return map[string]any{
 		"file": f.File, "format": f.Format, "encoding": f.Encoding, "delimiter": f.Delimiter, "sheet": f.Sheet,
-		"header_line": f.HeaderLine, "date_order": f.DateOrder, "date_basis": f.DateBasis, "unknown_columns": f.UnknownColumns,
+		"other_sheets": f.OtherSheets, "hidden_sheets": f.HiddenSheets, "header_line": f.HeaderLine, "rows_above": f.RowsAbove, "date_order": f.DateOrder, "date_basis": f.DateBasis, "unknown_columns": f.UnknownColumns,
 		"filed_at": f.FiledAt,
 	}
 }
@@ -153,25 +216,71 @@ func (s *session) printImport(r intake.Result, of importFile) {
 	if of.DryRun {
 		s.say("cli_dry_run", nil)
 	}
-	s.say("cli_found", map[string]any{
-		"file": r.Found.File, "format": string(r.Found.Format), "encoding": string(r.Found.Encoding),
-		"delimiter": r.Found.Delimiter, "sheet": r.Found.Sheet, "line": r.Found.HeaderLine, "date_order": s.dateOrder(r.Found),
-	})
-	if len(r.Found.UnknownColumns) > 0 {
-		s.say("cli_unknown_columns", map[string]any{"columns": r.Found.UnknownColumns})
-	}
+	s.sayFound(r.Found)
 	if r.Found.FiledAt == intake.FiledAtRowOrder {
 		s.say("cli_filed_at_row_order", nil)
 	}
-	s.say("cli_imported", map[string]any{
-		"read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
-		"rejected": r.RejectedCount, "ignored": unlessNone(r.Ignored),
-	})
+	s.say("cli_imported", s.rowCounts(r))
+	s.sayAdded(r)
 	if r.Generated > 0 {
 		s.say("cli_references_generated", map[string]any{"generated": r.Generated, "campaign": of.Campaign})
 	}
 	s.printRows("cli_rejected_rows", s.importedRows(r.Rejected), r.RejectedCount, r.RunID)
 	s.printRows("cli_warnings", s.importedRows(r.Warnings), r.WarningCount, r.RunID)
+}
+
+const mostAdded = 20 // names of a kind that are printed; --json has them all
+
+// sayAdded names the exams, centres and rooms that are new by the file.
+func (s *session) sayAdded(r intake.Result) {
+	for _, kind := range []string{intake.KindExam, intake.KindCentre, intake.KindRoom} {
+		var names i18n.Quoted
+		for _, n := range r.Added {
+			if name := n.Name; n.Kind == kind {
+				if n.Centre != "" {
+					name += ", " + n.Centre
+				}
+				names = append(names, name)
+			}
+		}
+		if shown := min(mostAdded, len(names)); shown > 0 {
+			s.say("cli_added_"+kind, map[string]any{"names": names[:shown], "more": unlessNone(len(names) - shown)})
+		}
+	}
+}
+
+// rowCounts are the counts of an import, each with its word in the form of its number.
+func (s *session) rowCounts(r intake.Result) map[string]any {
+	facts := map[string]any{
+		"read": s.voice.Count("cli_rows", r.Read), "created": s.voice.Count("cli_rows_created", r.Created),
+		"updated": s.voice.Count("cli_rows_updated", r.Updated), "unchanged": s.voice.Count("cli_rows_unchanged", r.Unchanged),
+		"rejected": s.voice.Count("cli_rows_rejected", r.RejectedCount), "ignored": "",
+	}
+	if r.Ignored > 0 {
+		facts["ignored"] = s.voice.Count("cli_rows_ignored", r.Ignored)
+	}
+	return facts
+}
+
+// sayFound says how the file was understood.
+func (s *session) sayFound(f intake.Found) {
+	delimiter := f.Delimiter
+	if delimiter == "\t" {
+		delimiter = s.voice.Say("cli_tab", nil)
+	}
+	s.say("cli_found", map[string]any{
+		"file": f.File, "format": string(f.Format), "encoding": string(f.Encoding),
+		"delimiter": delimiter, "sheet": f.Sheet, "line": f.HeaderLine, "date_order": s.dateOrder(f),
+	})
+	if f.RowsAbove > 0 {
+		s.say("cli_rows_above", map[string]any{"count": f.RowsAbove})
+	}
+	if others := append(slices.Clone(f.OtherSheets), f.HiddenSheets...); len(others) > 0 {
+		s.say("cli_sheets_not_read", map[string]any{"sheets": others})
+	}
+	if len(f.UnknownColumns) > 0 {
+		s.say("cli_unknown_columns", map[string]any{"columns": f.UnknownColumns})
+	}
 }
 
 // printRows prints a part of what is to be said about so many rows of a file, and how much more there
@@ -221,7 +330,7 @@ func (b *bar) end() {
 }
 
 type exportCommand struct {
-	Candidates exportCandidates `cmd:"" help:"Write the candidates of a campaign as a file that imports unchanged."`
+	Candidates exportCandidates `cmd:"" help:"Write the candidates of a campaign as a file that imports unchanged, at most 1,000,000 rows."`
 }
 
 type exportCandidates struct {
@@ -259,7 +368,7 @@ func formatOf(file string) (sheet.Format, error) {
 }
 
 func (s *session) written(file string, rows int) error {
-	return s.done("cli_written", map[string]any{"file": file, "rows": rows}, map[string]any{"file": file, "rows": rows})
+	return s.done("cli_written", map[string]any{"file": file, "rows": s.voice.Count("cli_rows", rows)}, map[string]any{"file": file, "rows": rows})
 }
 
 // writeWhole writes a file that appears only when it is complete, so that a part is never taken
@@ -290,9 +399,27 @@ func (s *session) unwritable(name string, err error) error {
 	if !errors.As(err, &path) && !errors.As(err, &link) {
 		return err
 	}
-	facts := problem.Facts{"file": name, "why": s.why(err)}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return problem.Refused("file_unwritable", facts).Because(err)
+	if full := diskFull(err, name); full != nil {
+		return full
 	}
-	return problem.Invalid("file_unwritable", facts).Because(err)
+	return problem.Invalid("file_unwritable", problem.Facts{"file": name, "why": s.why(err)}).Because(err)
+}
+
+// diskFull names the directory in which no space is left: that of the file to be written, or the
+// one for what is kept in between (a workbook under way, the copy of a file that is imported). It is
+// nil for every other error.
+func diskFull(err error, output string) error {
+	var path *fs.PathError
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+	if !full || !errors.As(err, &path) {
+		return nil
+	}
+	dir := filepath.Dir(path.Path)
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
+	if output != "" && filepath.Dir(path.Path) == filepath.Dir(output) {
+		return problem.Refused("disk_full", problem.Facts{"file": output, "dir": dir}).Because(err)
+	}
+	return problem.Refused("temporary_disk_full", problem.Facts{"dir": dir}).Because(err)
 }

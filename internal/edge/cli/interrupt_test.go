@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -194,6 +195,70 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestPaused: the program is stopped inside a transaction for longer than the server lets a session
+// be silent. It says so, what it did stands, and the same command given again ends the work.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	url, err := freshDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	school(t, []string{"USHER_DATABASE_URL=" + url}, true)
+	holder := owner(t, url)
+	tx, err := holder.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from campaign for no key update`); err != nil {
+		t.Fatal(err)
+	}
+	impatient := url + "?"
+	if strings.Contains(url, "?") {
+		impatient = url + "&"
+	}
+	command := program(t, []string{"USHER_DATABASE_URL=" + impatient + "idle_in_transaction_session_timeout=300"}, "convoke", "--campaign", "c")
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitBlocked(t, url)
+	if err := command.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	err = owner(t, url).QueryRow(t.Context(), `select pid from pg_stat_activity
+ where datname = current_database() and application_name = 'usher' and wait_event_type = 'Lock'`).Scan(&pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	watch := owner(t, url)
+	for deadline, silent := time.Now().Add(patience), true; silent; {
+		if err := watch.QueryRow(t.Context(), `select exists (select from pg_stat_activity where pid = $1)`, pid).Scan(&silent); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the server bears with the silence")
+		}
+	}
+	if err := command.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, command.Wait()); code != 1 || !strings.Contains(errs.String(), "paused for too long") ||
+		!strings.HasSuffix(errs.String(), "What was done stands; give the same command again to go on.\n") || unfit.MatchString(errs.String()) {
+		t.Errorf("exit code %d, it says %q %q", code, out.String(), errs.String())
+	}
+	if code, stdout, stderr := run(t, []string{"USHER_DATABASE_URL=" + url}, "convoke", "--campaign", "c"); code != 0 || !strings.Contains(stdout, "2 seated") {
+		t.Errorf("again: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// ignored tells whether whoever started the tests had them ignore the signal.
+func ignored(s os.Signal) bool { return signal.Ignored(s) }
+
 // TestServe_Ends: a server that is told to stop stops well, and takes its private PostgreSQL along.
 func TestServe_Ends(t *testing.T) {
 	t.Parallel()
@@ -203,6 +268,9 @@ func TestServe_Ends(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
+			if ignored(signal) {
+				t.Skip("these tests were started with hangups ignored (nohup), and so is what they start")
+			}
 			dir, err := os.MkdirTemp(shared.dir, "serve-")
 			if err != nil {
 				t.Fatal(err)
@@ -271,11 +339,14 @@ func TestServe_PortTaken(t *testing.T) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(stderr).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+	address := ""
+	for lines := bufio.NewReader(stderr); address == ""; { // before it says that messages wait
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		address = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
 	}
-	address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
 	code, stdout, said := run(t, environment, "demo", "--listen", address)
 	if code != 2 || stdout != "" || !strings.HasPrefix(said, address+" cannot be used: another program uses it.") || unfit.MatchString(said) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, said)

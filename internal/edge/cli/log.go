@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/lmittmann/tint"
+
+	"usher/internal/edge/job"
 )
 
 // mostLog is how large the log of commands grows; then the file becomes .old and a new one begins.
@@ -67,7 +69,7 @@ func openLog(name string) (*os.File, error) {
 // started it collects it.
 func (s *session) startLog(name string) {
 	s.log = &faultLog{name: name, stderr: s.stderr}
-	slog.SetDefault(slog.New(tint.NewTextHandler(s.log, &tint.Options{Level: slog.LevelWarn, NoColor: s.log.name != "" || !isTerminal(s.stderr)})))
+	slog.SetDefault(slog.New(tint.NewTextHandler(s.log, &tint.Options{Level: job.LogLevel, NoColor: s.log.name != "" || !isTerminal(s.stderr)})))
 }
 
 // endLog tells where the log is when something was written into it.

@@ -135,7 +135,9 @@ func TestStories_AskEveryCommandForJSON(t *testing.T) {
 		told.Write(content)
 	}
 	for _, node := range leaves(t) {
-		if node.Name == "serve" { // never ends by itself: TestServe_Ends
+		switch strings.Join(words(node), " ") {
+		case "serve", // never ends by itself: TestServe_Ends
+			"webhook test": // needs a receiver: TestWebhook_Test
 			continue
 		}
 		asked := regexp.MustCompile(`(?m)^exits 0 (--dir \S+ )?` + strings.Join(words(node), " ") + ` .*--json`)

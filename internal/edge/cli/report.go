@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,13 +14,15 @@ import (
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
+	"usher/internal/domain/account"
 	"usher/internal/domain/convocation"
+	"usher/internal/domain/intake"
 	"usher/internal/domain/run"
 )
 
 type reportCommand struct {
 	Number string  `arg:"" optional:"" name:"run" help:"Number of the run; without it, the latest runs are listed."`
-	Output *string `short:"o" help:"File to write instead of printing: .csv or .xlsx."`
+	Output *string `short:"o" help:"File to write instead of printing: .csv or .xlsx; a run must be named."`
 }
 
 func (r reportCommand) Run(s *session) error {
@@ -49,7 +52,10 @@ func (r reportCommand) Run(s *session) error {
 		return err
 	}
 	if r.Output == nil {
-		if found.Task == convocation.Task {
+		switch {
+		case found.Window != "":
+			return s.showWindow(found)
+		case found.Task == convocation.Task:
 			return s.showReport(found.ID)
 		}
 		return s.showImport(found)
@@ -92,11 +98,15 @@ func (s *session) listRuns() error {
 		s.say("cli_no_run", nil)
 		return nil
 	}
+	zones, err := account.TimeZones(s.ctx, s.db, s.actor)
+	if err != nil {
+		return err
+	}
 	rows := make([]table.Row, len(runs))
 	for i, r := range runs {
 		rows[i] = table.Row{
 			r.ID, s.voice.Say("cli_task_"+r.Task, nil), s.voice.Say("cli_run_"+string(r.State), nil),
-			s.voice.Instant(i18n.Instant{At: r.StartedAt, Zone: "UTC"}), r.Actor,
+			s.voice.Instant(i18n.Instant{At: r.StartedAt, Zone: zones[r.OrganisationID]}), account.ActorWords(s.voice, r.Actor),
 		}
 	}
 	s.table([]string{"cli_run", "cli_task", "cli_state", "cli_started_at", "cli_actor"}, rows, 1)
@@ -112,7 +122,10 @@ type rowWriter interface {
 // exportReport writes every list of a run, a row a person or a row of a file.
 func (s *session) exportReport(found run.Run, w io.Writer, format sheet.Format) (int, error) {
 	lists, titles, cells := reportLists, []string{"cli_list", "cli_candidate", "cli_name", "cli_reason_code", "cli_reason"}, s.personCells
-	if found.Task != convocation.Task {
+	switch {
+	case found.Window != "":
+		lists, titles, cells = windowLists, []string{"cli_list", "cli_item", "cli_name", "cli_reason_code", "cli_reason"}, s.itemCells
+	case found.Task != convocation.Task:
 		lists, titles, cells = importLists, []string{
 			"cli_list", "cli_line", "cli_column", "cli_value", "cli_candidate", "cli_name",
 			"cli_reason_code", "cli_what_is_wanted",
@@ -176,34 +189,48 @@ func (s *session) showImport(found run.Run) error {
 	if err := json.Unmarshal(found.Request, &request); err != nil {
 		return fmt.Errorf("read the request of run %d: %w", found.ID, err)
 	}
-	rows := map[run.List][]importedRow{run.ListRejected: {}, run.ListWarning: {}}
+	if s.line.JSON {
+		return s.answerImport(found, request.File, counters)
+	}
+	rows, count := map[run.List][]importedRow{}, map[run.List]int{}
 	for _, list := range importLists {
 		err := run.EachRefusal(s.ctx, s.db, s.actor, found.ID, list, func(r run.Refusal) error {
-			rows[list] = append(rows[list], s.fileRow(r))
+			if count[list]++; len(rows[list]) < mostPrinted {
+				rows[list] = append(rows[list], s.fileRow(r))
+			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if s.line.JSON {
-		return s.answer(map[string]any{
-			"run": found.ID, "task": found.Task, "file": request.File, "state": found.State, "counters": counters,
-			"rejected": rows[run.ListRejected], "warnings": rows[run.ListWarning],
-		})
+	zones, err := account.TimeZones(s.ctx, s.db, s.actor)
+	if err != nil {
+		return err
 	}
 	s.say("cli_import_title", map[string]any{
-		"run": fmt.Sprint(found.ID), "file": request.File, "actor": found.Actor,
-		"started_at": i18n.Instant{At: found.StartedAt, Zone: "UTC"},
+		"run": fmt.Sprint(found.ID), "file": request.File, "actor": account.ActorWords(s.voice, found.Actor),
+		"started_at": i18n.Instant{At: found.StartedAt, Zone: zones[found.OrganisationID]},
 	})
 	if found.State != run.StateDone {
 		s.say("cli_import_"+string(found.State), nil)
 	}
-	s.say("cli_imported", map[string]any{
-		"read": counters["read"], "created": counters["created"], "updated": counters["updated"],
-		"unchanged": counters["unchanged"], "rejected": counters["rejected"], "ignored": unlessNone(counters["ignored"]),
-	})
+	s.say("cli_imported", s.rowCounts(intake.Result{
+		Read: counters["read"], Created: counters["created"], Updated: counters["updated"],
+		Unchanged: counters["unchanged"], RejectedCount: counters["rejected"], Ignored: counters["ignored"],
+	}))
 	s.printRows("cli_rejected_rows", rows[run.ListRejected], counters["rejected"], found.ID)
-	s.printRows("cli_warnings", rows[run.ListWarning], len(rows[run.ListWarning]), found.ID)
+	s.printRows("cli_warnings", rows[run.ListWarning], count[run.ListWarning], found.ID)
 	return nil
+}
+
+// answerImport prints the report of an import as JSON, without holding it.
+func (s *session) answerImport(found run.Run, file string, counters map[string]int) error {
+	return s.answerObject(func(o *object) error {
+		row := func(r run.Refusal) any { return s.fileRow(r) }
+		return errors.Join(
+			o.field("run", found.ID), o.field("task", found.Task), o.field("file", file), o.field("state", found.State), o.field("counters", counters),
+			s.answerRefusals(o, "rejected", found.ID, run.ListRejected, row), s.answerRefusals(o, "warnings", found.ID, run.ListWarning, row),
+		)
+	})
 }

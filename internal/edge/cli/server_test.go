@@ -53,6 +53,7 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 		"a standby":       {refusing(t, "25006"), 1, "The database does not answer: it is a standby"},
 		"busy":            {refusing(t, "55P03"), 1, "Others were working on the same thing for too long."},
 		"something else":  {refusing(t, "XX000"), 1, "The database does not answer. Check that it runs"},
+		"lost early":      {hangingUp(t), 1, "The connection to the database was lost. What was done stands"},
 		"no PostgreSQL":   {silent(t), 1, "The database does not answer"},
 		"old":             {old, 1, "The server is PostgreSQL 14, and Usher needs 15 or newer."},
 		"not migrated":    {as(t, empty, "clerk"), 1, "The database is empty. Start Usher once with the URL of the database's owner"},
@@ -132,6 +133,42 @@ func listening(t *testing.T, answer func(net.Conn)) string {
 		<-ended
 	})
 	return fmt.Sprintf("postgres://clerk:sekret@%s/school", listener.Addr())
+}
+
+// hangingUp is a PostgreSQL that lets everybody in and is gone when it is asked something.
+func hangingUp(t *testing.T) string {
+	t.Helper()
+	return listening(t, func(conn net.Conn) {
+		server := pgproto3.NewBackend(conn, conn)
+		for {
+			asked, err := server.ReceiveStartupMessage()
+			if err != nil {
+				return
+			}
+			if _, encrypted := asked.(*pgproto3.SSLRequest); !encrypted {
+				break
+			}
+			if _, err := conn.Write([]byte("N")); err != nil {
+				return
+			}
+		}
+		server.Send(&pgproto3.AuthenticationOk{})
+		server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if server.Flush() == nil {
+			_, _ = server.Receive()
+		}
+	})
+}
+
+// An empty directory, as a script gives whose variable is empty, is not the directory that is used where none is named.
+func TestDir_Empty(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--dir", "", "campaign", "list"}, {"campaign", "list", "--dir= "}} {
+		code, stdout, stderr := run(t, []string{"USHER_DATABASE_URL="}, args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "--dir") || unfit.MatchString(stderr) {
+			t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
 }
 
 // refusing is a PostgreSQL that lets nobody in, for the reason of this code.

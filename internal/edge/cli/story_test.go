@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -25,6 +27,7 @@ import (
 //	value KEY WANT         a key of the last output, which is one JSON object
 //	remember NAME KEY      keeps such a value in the environment
 //	ended DIR              no private PostgreSQL runs in the directory any more
+//	sql FILE               the database's owner runs these statements: for what has no command
 func TestStories(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -40,7 +43,7 @@ func TestStories(t *testing.T) {
 			return os.Geteuid() == 0, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": jsonHas, "value": jsonValue, "remember": remember, "ended": ended,
+			"exits": exits, "json": jsonHas, "value": jsonValue, "remember": remember, "ended": ended, "sql": runSQL,
 		},
 	})
 }
@@ -70,7 +73,7 @@ func prepare(env *testscript.Env) error {
 
 // unfit is what no person may read: words of the database, of the driver, of Go, and the password
 // of the tests.
-var unfit = regexp.MustCompile(`(?i)sqlstate|\bERROR:|\bpgx|pgconn|goroutine|panic|constraint|violates|<no value>|%!|sekret|dial (tcp|unix)|` +
+var unfit = regexp.MustCompile(`(?i)sqlstate|\bERROR:|\bpgx|pgconn|goroutine|panic|constraint\b[^"]|violates|<no value>|%!|sekret|dial (tcp|unix)|` +
 	`nil pointer|select .* from|insert into|\bstrconv|\bcli_|problem_|refusal_|reason_|\(string\)|int64|no such host|errno|lookup `)
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -160,6 +163,15 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 
 func remember(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], text(ts, args[1]))
+}
+
+// runSQL does what no command does.
+func runSQL(ts *testscript.TestScript, _ bool, args []string) {
+	conn, err := pgx.Connect(context.Background(), ts.Getenv("USHER_DATABASE_URL"))
+	ts.Check(err)
+	defer func() { ts.Check(conn.Close(context.Background())) }()
+	_, err = conn.Exec(context.Background(), ts.ReadFile(args[0]))
+	ts.Check(err)
 }
 
 // ended reads the file that PostgreSQL keeps for as long as it runs. The keeper may need a moment

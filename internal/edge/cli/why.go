@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/run"
 )
 
 // The answers of the operating system that somebody at a terminal can do something about. All
@@ -95,6 +98,9 @@ func (s *session) databaseProblem(err error) (*problem.Problem, bool) {
 	case answered && serverAnswers[server.Code] != "":
 		return s.databaseSilent(err, serverAnswers[server.Code]), true
 	case !errors.As(err, &connect):
+		if lost(err) {
+			return problem.Unavailable("database_lost", nil).Because(err), true
+		}
 		return nil, false
 	}
 	var host *net.DNSError
@@ -114,4 +120,24 @@ func (s *session) databaseSilent(cause error, sentence string) *problem.Problem 
 		why = s.voice.Say(sentence, nil)
 	}
 	return problem.Unavailable("database_silent", problem.Facts{"why": why}).Because(cause)
+}
+
+// cutShort is the problem of whoever's run lost its session to the database half-way: the program was
+// paused for longer than the server lets a session be silent, or the line was cut.
+func (s *session) cutShort(err error) error {
+	switch {
+	case err == nil || s.ctx.Err() != nil: // whoever stopped it knows
+		return err
+	case pg.Paused(err), errors.Is(err, run.ErrLost):
+		return problem.Refused("run_paused", nil).Because(err)
+	case lost(err):
+		return problem.Refused("run_cut_short", nil).Because(err)
+	}
+	return err
+}
+
+// lost tells whether an error says that a connection was cut while the program read or wrote, or was gone before.
+func lost(err error) bool {
+	var network *net.OpError
+	return errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) || errors.As(err, &network) && (network.Op == "read" || network.Op == "write")
 }

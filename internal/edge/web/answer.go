@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"usher/internal/base/problem"
+	"usher/internal/domain/timeline"
 )
 
 // statuses is the one place where a kind of problem becomes a status.
@@ -20,6 +21,19 @@ var statuses = map[problem.Kind]int{
 	problem.KindNotFound:    http.StatusNotFound,
 	problem.KindRefused:     http.StatusConflict,
 	problem.KindUnavailable: http.StatusServiceUnavailable,
+}
+
+// codes are problems that have a status of their own, which their kind does not tell.
+var codes = map[string]int{
+	"role_forbids":    http.StatusForbidden,
+	"login_throttled": http.StatusTooManyRequests,
+}
+
+func statusOf(p *problem.Problem) int {
+	if status, ok := codes[p.Code]; ok {
+		return status
+	}
+	return statuses[p.Kind]
 }
 
 // page is the data of one page, which knows its template.
@@ -52,7 +66,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if p, ok := problem.Of(err); ok {
-		answerProblem(w, r, statuses[p.Kind], p)
+		answerProblem(w, r, statusOf(p), p)
 		return
 	}
 	answerIncident(w, r, err)
@@ -97,6 +111,6 @@ func writeText(w io.Writer, text string) {
 	_, _ = io.WriteString(w, text) // a probe that went away asks again
 }
 
-func (s *site) nothingHere(w http.ResponseWriter, r *http.Request) {
+func (s *site) nothingHere(w http.ResponseWriter, r *http.Request, _ timeline.Actor) {
 	fail(w, r, problem.NotFound("address_unknown", nil))
 }

@@ -13,7 +13,7 @@ import (
 	"usher/internal/base/problem"
 )
 
-// Pico CSS 2.1.1 comes from the npm package @picocss/pico, with its licence.
+// Pico CSS 2.1.1 comes from the npm package @picocss/pico, htmx 2.0.11 from htmx.org, each with its licence.
 //
 //go:embed assets
 var assets embed.FS
@@ -21,7 +21,9 @@ var assets embed.FS
 // served are the files that a browser may ask for, with the digest that stands in their links.
 var served = func() map[string]servedFile {
 	files := map[string]servedFile{}
-	for _, name := range []string{"pico.min.css", "usher.css", "icon.svg", "pico.LICENSE.md"} {
+	for _, name := range []string{
+		"pico.min.css", "usher.css", "account.css", "shop.css", "shop.js", "icon.svg", "htmx.min.js", "usher.js", "pico.LICENSE.md", "htmx.LICENSE.md",
+	} {
 		content, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			panic("an asset is missing: " + err.Error())

@@ -21,7 +21,9 @@ type Chrome struct {
 	Voice     i18n.Voice
 	Title     string
 	Languages []languageLink
-	Refresh   int // seconds until the page asks again; 0: it does not
+	Refresh   int      // seconds until the page asks again; 0: it does not
+	Visitor   *visitor // nil: nobody is logged in
+	Here      string   // this page, to come back to
 }
 
 type languageLink struct {
@@ -37,27 +39,40 @@ func (c Chrome) Say(id string, facts map[string]any) string { return c.Voice.Say
 // Number writes a count.
 func (c Chrome) Number(n int) string { return c.Voice.Number(int64(n)) }
 
-// chrome finds the reader's language: the link's, which it keeps, else the one kept, else the browser's.
+// chrome is what surrounds the answer to a request. A language that was chosen by a link is kept.
 func chrome(w http.ResponseWriter, r *http.Request) Chrome {
-	chosen := r.URL.Query().Get("lang")
-	wanted := []string{chosen}
-	if kept, err := r.Cookie(languageCookie); err == nil {
-		wanted = append(wanted, kept.Value)
+	c := Chrome{Voice: voiceOf(r), Here: r.URL.RequestURI()}
+	if who, ok := visitorOf(r.Context()); ok {
+		c.Visitor = &who
 	}
-	voice := i18n.Speak(append(wanted, accepted(r.Header.Get("Accept-Language"))...)...)
+	if r.Method != http.MethodGet {
+		c.Here = "/" // what a form was sent to is no page
+	}
+	chosen := r.URL.Query().Get("lang")
 	if slices.Contains(i18n.Languages, chosen) {
 		http.SetCookie(w, &http.Cookie{
 			Name: languageCookie, Value: chosen, Path: "/", MaxAge: languageSeconds,
 			HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
 		})
 	}
-	c := Chrome{Voice: voice}
 	for _, lang := range []string{"fr", "en", "es"} {
 		c.Languages = append(c.Languages, languageLink{
-			Lang: lang, Name: languageNames[lang], URL: with(r.URL, "lang", lang), Current: lang == voice.Lang(),
+			Lang: lang, Name: languageNames[lang], URL: with(r.URL, "lang", lang), Current: lang == c.Voice.Lang(),
 		})
 	}
 	return c
+}
+
+// voiceOf speaks the reader's language: the link's, else the login's, else the one kept in this browser, else the browser's own.
+func voiceOf(r *http.Request) i18n.Voice {
+	wanted := []string{r.URL.Query().Get("lang")}
+	if who, ok := visitorOf(r.Context()); ok {
+		wanted = append(wanted, who.login.Locale)
+	}
+	if kept, err := r.Cookie(languageCookie); err == nil {
+		wanted = append(wanted, kept.Value)
+	}
+	return i18n.Speak(append(wanted, accepted(r.Header.Get("Accept-Language"))...)...)
 }
 
 // accepted are the browser's languages, best first.

@@ -69,7 +69,7 @@ func byCentre(v i18n.Voice, fills []convocation.Fill) []centreFill {
 			centres = append(centres, centreFill{Name: fill.Centre, Zone: begins.Location().String()})
 		}
 		sitting := sittingFill{
-			Fill: fill, Time: begins.Format("15:04"), OnBound: fill.PlacesFrom == placesFromBound,
+			Fill: fill, Time: i18n.Clock(begins), OnBound: fill.PlacesFrom == placesFromBound,
 			Bar: bar{fill.Seated, fill.Added, fill.Capacity},
 		}
 		centre := &centres[at]

@@ -15,15 +15,22 @@ import (
 // policy: everything from here, nothing inline. Images may be data, because Pico draws its icons so.
 const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// headers stand on every answer, also on refusals.
-func headers(next http.Handler) http.Handler {
+// onlyTLS keeps a browser that came once by https from ever going without, for half a year: nobody on its way can
+// then have it log in unprotected.
+const onlyTLS = "max-age=15552000"
+
+// headers stand on every answer, also on refusals; secure says that people come by https.
+func headers(secure bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", "same-origin") // with "no-referrer" a browser hides the origin of our own forms too
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if secure {
+			h.Set("Strict-Transport-Security", onlyTLS)
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -70,16 +77,27 @@ func hostIsOurs(host string, allowed []string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// onlyReading refuses whatever would change something: no page here does.
-func onlyReading(next http.Handler) http.Handler {
+// byMethod refuses what an address does not answer to.
+func byMethod(reading, changing bool, next http.HandlerFunc) http.Handler {
+	var allowed []string
+	if reading {
+		allowed = append(allowed, http.MethodGet, http.MethodHead)
+	}
+	if changing {
+		allowed = append(allowed, http.MethodPost)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			answerProblem(w, r, http.StatusMethodNotAllowed, problem.Refused("method_refused", problem.Facts{"method": shortened(r.Method)}))
+		if !slices.Contains(allowed, r.Method) {
+			refuseMethod(w, r, allowed)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next(w, r)
 	})
+}
+
+func refuseMethod(w http.ResponseWriter, r *http.Request, allowed []string) {
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	answerProblem(w, r, http.StatusMethodNotAllowed, problem.Refused("method_refused", problem.Facts{"method": shortened(r.Method)}))
 }
 
 func refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {

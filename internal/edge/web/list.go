@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"usher/internal/base/sheet"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/run"
+	"usher/internal/domain/timeline"
 )
 
 // pageSize is how many people a page of a list shows.
@@ -24,25 +26,22 @@ const pageSize = 100
 // listPage is a part of one list of a report.
 type listPage struct {
 	Chrome
-	Report      convocation.Report
-	List        run.List
-	About       string
-	Empty       string
-	Total       int // of the list
-	Shown       int // of the reason chosen, or of the list
-	Reason      string
-	Reasons     []reasonCount
-	People      []person
-	First, Last int
-	Previous    string // links; empty: there is none
-	Next        string
-	AllURL      string
-	CSV         string
-	Page, Pages int
+	Report  convocation.Report
+	List    run.List
+	About   string
+	Empty   string
+	Total   int // of the list
+	Shown   int // of the reason chosen, or of the list
+	Reason  string
+	Reasons []reasonCount
+	People  []person
+	AllURL  string
+	CSV     string
+	Pages   pages
 }
 
 // list shows a list of a report page by page; with .csv behind its name, it is downloaded whole.
-func (s *site) list(w http.ResponseWriter, r *http.Request) {
+func (s *site) list(w http.ResponseWriter, r *http.Request, actor timeline.Actor) {
 	id, err := runID(r)
 	if err != nil {
 		fail(w, r, err)
@@ -55,16 +54,16 @@ func (s *site) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if download {
-		s.download(w, r, id, list)
+		s.download(w, r, actor, id, list)
 		return
 	}
-	s.showList(w, r, id, list)
+	s.showList(w, r, actor, id, list)
 }
 
-func (s *site) showList(w http.ResponseWriter, r *http.Request, id int64, list run.List) {
+func (s *site) showList(w http.ResponseWriter, r *http.Request, actor timeline.Actor, id int64, list run.List) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	report, err := convocation.ReadReport(ctx, s.db, s.actor, id)
+	report, err := convocation.ReadReport(ctx, s.db, actor, id)
 	if err != nil {
 		fail(w, r, err)
 		return
@@ -74,13 +73,12 @@ func (s *site) showList(w http.ResponseWriter, r *http.Request, id int64, list r
 		fail(w, r, err)
 		return
 	}
-	refusals, err := s.part(ctx, id, list, page.Reason, page.First-1, pageSize)
+	refusals, err := s.part(ctx, actor, id, list, page.Reason, page.Pages.First-1, pageSize)
 	if err != nil {
 		fail(w, r, err)
 		return
 	}
 	page.People = people(page.Voice, refusals)
-	page.Last = page.First - 1 + len(refusals)
 	show(w, r, http.StatusOK, page)
 }
 
@@ -99,39 +97,21 @@ func listPageOf(c Chrome, r *http.Request, report convocation.Report, list run.L
 		}
 		page.Shown = page.Reasons[chosen].Count
 	}
-	return page, page.turn(r)
-}
-
-// turn finds which page is asked for and the links to its neighbours.
-func (p *listPage) turn(r *http.Request) error {
-	p.Page, p.Pages = 1, max((p.Shown+pageSize-1)/pageSize, 1)
-	if text := r.URL.Query().Get("page"); text != "" {
-		asked, err := strconv.Atoi(text)
-		if err != nil || asked < 1 || asked > p.Pages {
-			return problem.NotFound("page_unknown", problem.Facts{"page": shortened(text), "pages": p.Pages})
-		}
-		p.Page = asked
-	}
-	p.First = (p.Page-1)*pageSize + 1
-	if p.Page > 1 {
-		p.Previous = with(r.URL, "page", strconv.Itoa(p.Page-1))
-	}
-	if p.Page < p.Pages {
-		p.Next = with(r.URL, "page", strconv.Itoa(p.Page+1))
-	}
-	return nil
+	var err error
+	page.Pages, err = pagesOf(r.URL, page.Shown, pageSize)
+	return page, err
 }
 
 // errEnough ends a walk through a list whose wanted part was read.
 var errEnough = errors.New("enough was read")
 
 // part reads a part of a list; of one reason, it walks the list and picks.
-func (s *site) part(ctx context.Context, id int64, list run.List, reason string, offset, limit int) ([]run.Refusal, error) {
+func (s *site) part(ctx context.Context, actor timeline.Actor, id int64, list run.List, reason string, offset, limit int) ([]run.Refusal, error) {
 	if reason == "" {
-		return convocation.Refusals(ctx, s.db, s.actor, id, list, offset, limit)
+		return convocation.Refusals(ctx, s.db, actor, id, list, offset, limit)
 	}
 	var picked []run.Refusal
-	err := run.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
+	err := run.EachRefusal(ctx, s.db, actor, id, list, func(refusal run.Refusal) error {
 		if refusal.Reason != reason {
 			return nil
 		}
@@ -153,39 +133,48 @@ func (s *site) part(ctx context.Context, id int64, list run.List, reason string,
 
 // download sends a whole list. It is gathered on disk first: a slow reader then keeps no transaction open, a failure is a page
 // and not a short file, and the name tells how many rows there are.
-func (s *site) download(w http.ResponseWriter, r *http.Request, id int64, list run.List) {
+func (s *site) download(w http.ResponseWriter, r *http.Request, actor timeline.Actor, id int64, list run.List) {
 	ctx, cancel := context.WithTimeout(r.Context(), downloadTimeout)
 	defer cancel()
-	report, err := convocation.ReadReport(ctx, s.db, s.actor, id)
+	report, err := convocation.ReadReport(ctx, s.db, actor, id)
 	if err != nil {
 		fail(w, r, err)
 		return
 	}
-	file, err := os.CreateTemp("", "usher-list-*.csv")
+	err = gathered(r, func(file *os.File) error {
+		rows, err := s.gather(ctx, actor, file, chrome(w, r).Voice, id, list)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Usher-Rows", strconv.Itoa(rows))
+		return send(w, r, file, "text/csv; charset=utf-8", fmt.Sprintf("%s-run-%d-%s-%d-rows.csv", report.Campaign, id, list, rows))
+	})
 	if err != nil {
-		fail(w, r, fmt.Errorf("make a place to gather the list in: %w", err))
-		return
+		fail(w, r, fmt.Errorf("gather list %s of run %d: %w", list, id, err))
+	}
+}
+
+// gathered lends a file on disk for what is gathered before it is sent, and removes it.
+func gathered(r *http.Request, fill func(file *os.File) error) error {
+	file, err := os.CreateTemp("", "usher-gathered-*")
+	if err != nil {
+		return fmt.Errorf("make a place to gather in: %w", err)
 	}
 	defer func() {
 		if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
-			logIncident(r, newIncident(), "a gathered list could not be removed", err)
+			logIncident(r, newIncident(), "what was gathered could not be removed", err)
 		}
 	}()
-	rows, err := s.gather(ctx, file, chrome(w, r).Voice, id, list)
-	if err != nil {
-		fail(w, r, fmt.Errorf("gather list %s of run %d: %w", list, id, err))
-		return
-	}
-	send(w, r, file, fmt.Sprintf("%s-run-%d-%s-%d-rows.csv", report.Campaign, id, list, rows), rows)
+	return fill(file)
 }
 
-func (s *site) gather(ctx context.Context, file io.Writer, v i18n.Voice, id int64, list run.List) (int, error) {
+func (s *site) gather(ctx context.Context, actor timeline.Actor, file io.Writer, v i18n.Voice, id int64, list run.List) (int, error) {
 	titles := []string{v.Say("column_reference", nil), v.Say("column_name", nil), v.Say("column_reason", nil), v.Say("column_sentence", nil), v.Say("column_code", nil)}
 	out, err := sheet.NewCSVWriter(file, ';', titles)
 	if err != nil {
 		return 0, err
 	}
-	err = run.EachRefusal(ctx, s.db, s.actor, id, list, func(refusal run.Refusal) error {
+	err = run.EachRefusal(ctx, s.db, actor, id, list, func(refusal run.Refusal) error {
 		p := people(v, []run.Refusal{refusal})[0]
 		return out.Write(sheet.Text(p.Reference), sheet.Text(p.Name), sheet.Text(p.Reason), sheet.Text(p.Sentence), sheet.Text(refusal.Reason))
 	})
@@ -195,22 +184,22 @@ func (s *site) gather(ctx context.Context, file io.Writer, v i18n.Voice, id int6
 	return out.Rows(), out.Close()
 }
 
-func send(w http.ResponseWriter, r *http.Request, file *os.File, name string, rows int) {
+// send sends a file that was gathered on disk, with its length: a broken download is then seen as one.
+func send(w http.ResponseWriter, r *http.Request, file *os.File, kind, name string) error {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		fail(w, r, fmt.Errorf("measure the gathered list: %w", err))
-		return
+		return fmt.Errorf("measure what was gathered: %w", err)
 	}
 	h := w.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="`+name+`"`) // a slug, a number and a list: nothing to escape
-	h.Set("Content-Length", strconv.FormatInt(size, 10))            // a broken download is then seen as one
-	h.Set("Usher-Rows", strconv.Itoa(rows))
-	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
+	h.Set("Cache-Control", "no-store") // names of people
 	if _, err := io.Copy(w, file); err != nil {
 		logGone(r, err)
 	}
+	return nil
 }

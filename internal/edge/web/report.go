@@ -11,8 +11,10 @@ import (
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/run"
+	"usher/internal/domain/timeline"
 )
 
 // How much a report shows before a link shows the rest.
@@ -33,15 +35,20 @@ type reportPage struct {
 	State    stateMark
 	Stopped  string // what to read when the run did not end well
 	Repeat   string // the command that does it again
-	Started  string
-	Took     string
-	Cards    []card
-	Lists    []listPart
-	Centres  []centreFill
-	Folded   bool
-	Bound    string // that capacities were not given; empty: all were
-	Exams    bool   // more than one: sittings say which
-	StillURL string // the same page without asking again
+	Again    repeatForm
+	// MayConvoke: the button that does it again stands in the place of the command.
+	MayConvoke bool
+	Progress   progressPart // while it goes
+	Actor      string
+	Started    string
+	Took       string
+	Cards      []card
+	Lists      []listPart
+	Centres    []centreFill
+	Folded     bool
+	Bound      string // that capacities were not given; empty: all were
+	Exams      bool   // more than one: sittings say which
+	StillURL   string // the same page without asking again
 }
 
 // stateMark is the state of a run in a word and a sign, so that no colour is needed to read it.
@@ -88,7 +95,7 @@ type person struct {
 }
 
 // report shows one run.
-func (s *site) report(w http.ResponseWriter, r *http.Request) {
+func (s *site) report(w http.ResponseWriter, r *http.Request, actor timeline.Actor) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	id, err := runID(r)
@@ -96,13 +103,18 @@ func (s *site) report(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	report, err := convocation.ReadReport(ctx, s.db, s.actor, id)
+	report, err := convocation.ReadReport(ctx, s.db, actor, id)
 	if err != nil {
 		fail(w, r, err)
 		return
 	}
 	page := reportPageOf(chrome(w, r), report)
+	page.MayConvoke = s.mayConvoke(actor)
 	if page.Refresh > 0 {
+		if page.Progress, err = s.progressOf(ctx, page.Chrome, actor, report); err != nil {
+			fail(w, r, err)
+			return
+		}
 		page.StillURL = with(r.URL, "refresh", "off")
 		if r.URL.Query().Get("refresh") == "off" {
 			page.Refresh, page.StillURL = 0, ""
@@ -113,7 +125,7 @@ func (s *site) report(w http.ResponseWriter, r *http.Request) {
 		if part.Count == 0 {
 			continue
 		}
-		refusals, err := convocation.Refusals(ctx, s.db, s.actor, id, part.List, 0, namedFirst)
+		refusals, err := convocation.Refusals(ctx, s.db, actor, id, part.List, 0, namedFirst)
 		if err != nil {
 			fail(w, r, err)
 			return
@@ -125,14 +137,15 @@ func (s *site) report(w http.ResponseWriter, r *http.Request) {
 
 func reportPageOf(c Chrome, report convocation.Report) reportPage {
 	page := reportPage{Chrome: c, Report: report}
-	page.Title = report.CampaignName
+	page.Title = c.Say("run_number", map[string]any{"run": strconv.FormatInt(report.Run, 10)})
 	page.Headline = headline(c.Voice, report)
 	page.State = stateMark{report.State, c.Say("state_"+string(report.State), nil)}
-	page.Repeat = convokeCommand(report.Target)
+	page.Repeat, page.Again = convokeCommand(report.Target), repeatOf(report)
 	page.Started = c.Voice.Instant(i18n.Instant{At: report.StartedAt, Zone: report.Zone})
+	page.Actor = account.ActorWords(c.Voice, report.Actor)
 	page.Took = took(c.Voice, report.Duration)
 	switch report.State {
-	case run.StateRunning:
+	case run.StateWaiting, run.StateRunning:
 		page.Refresh = refreshSeconds
 	case run.StateInterrupted, run.StateFailed:
 		page.Stopped = c.Say("stopped_"+string(report.State), nil)
@@ -201,8 +214,11 @@ func listPartOf(c Chrome, report convocation.Report, list run.List) listPart {
 func nobody(c Chrome, report convocation.Report, list run.List) string {
 	switch report.State {
 	case run.StateDone:
+		if list == run.ListNotCalled && report.Count(run.ListRefused) > 0 {
+			return c.Say("nobody_not_called_refused", nil)
+		}
 		return c.Say("nobody_"+string(list), nil)
-	case run.StateRunning:
+	case run.StateWaiting, run.StateRunning:
 		return c.Say("nobody_yet", nil)
 	case run.StateFailed, run.StateInterrupted:
 	}
@@ -240,11 +256,7 @@ func people(v i18n.Voice, refusals []run.Refusal) []person {
 func took(v i18n.Voice, d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		text := strconv.FormatFloat(max(d.Seconds(), 0), 'f', 1, 64)
-		if v.Lang() != "en" {
-			text = strings.Replace(text, ".", ",", 1)
-		}
-		return text + " s"
+		return v.Decimal(max(d.Seconds(), 0), 1) + " s"
 	case d < time.Hour:
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}

@@ -6,8 +6,10 @@ import (
 	"net/http"
 
 	"usher/internal/base/i18n"
+	"usher/internal/domain/account"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/run"
+	"usher/internal/domain/timeline"
 )
 
 // runsShown is how many runs the first page lists, newest first.
@@ -33,41 +35,23 @@ type runLine struct {
 	State    stateMark
 }
 
-// home is the list of runs; the only one there is, is shown at once.
-func (s *site) home(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
-	defer cancel()
-	found, err := convocation.Runs(ctx, s.db, s.actor)
-	if err != nil {
-		fail(w, r, err)
-		return
-	}
-	if len(found) == 1 {
-		chrome(w, r)                                // keeps a language that was chosen here
-		w.Header().Set("Cache-Control", "no-store") // tomorrow there are two
-		http.Redirect(w, r, runURL(found[0].ID), http.StatusFound)
-		return
-	}
-	s.showRuns(ctx, w, r, found)
-}
-
 // runs lists the latest runs.
-func (s *site) runs(w http.ResponseWriter, r *http.Request) {
+func (s *site) runs(w http.ResponseWriter, r *http.Request, actor timeline.Actor) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	found, err := convocation.Runs(ctx, s.db, s.actor)
+	found, err := convocation.Runs(ctx, s.db, actor)
 	if err != nil {
 		fail(w, r, err)
 		return
 	}
-	s.showRuns(ctx, w, r, found)
+	s.showRuns(ctx, w, r, actor, found)
 }
 
-func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Request, found []run.Run) {
+func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Request, actor timeline.Actor, found []run.Run) {
 	page := runsPage{Chrome: chrome(w, r)}
 	page.Title = page.Say("runs_title", nil)
 	if len(found) == 0 {
-		if err := s.beginning(ctx, &page); err != nil {
+		if err := s.beginning(ctx, actor, &page); err != nil {
 			fail(w, r, err)
 			return
 		}
@@ -76,7 +60,7 @@ func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		found, page.More = found[:runsShown], page.Say("runs_more", map[string]any{"count": runsShown})
 	}
 	for _, of := range found {
-		line, err := s.runLine(ctx, page.Voice, of)
+		line, err := s.runLine(ctx, actor, page.Voice, of)
 		if err != nil {
 			fail(w, r, err)
 			return
@@ -87,8 +71,8 @@ func (s *site) showRuns(ctx context.Context, w http.ResponseWriter, r *http.Requ
 }
 
 // beginning tells how to start the first run: a command for each campaign, or how to add one.
-func (s *site) beginning(ctx context.Context, page *runsPage) error {
-	campaigns, err := convocation.Overviews(ctx, s.db, s.actor)
+func (s *site) beginning(ctx context.Context, actor timeline.Actor, page *runsPage) error {
+	campaigns, err := convocation.Overviews(ctx, s.db, actor)
 	if err != nil {
 		return err
 	}
@@ -103,14 +87,14 @@ func (s *site) beginning(ctx context.Context, page *runsPage) error {
 	return nil
 }
 
-func (s *site) runLine(ctx context.Context, v i18n.Voice, of run.Run) (runLine, error) {
-	report, err := convocation.ReadReport(ctx, s.db, s.actor, of.ID)
+func (s *site) runLine(ctx context.Context, actor timeline.Actor, v i18n.Voice, of run.Run) (runLine, error) {
+	report, err := convocation.ReadReport(ctx, s.db, actor, of.ID)
 	if err != nil {
 		return runLine{}, err
 	}
 	return runLine{
 		URL: runURL(of.ID), Number: of.ID, Campaign: report.CampaignName, Headline: headline(v, report),
-		Started: v.Instant(i18n.Instant{At: report.StartedAt, Zone: report.Zone}), Actor: report.Actor,
+		Started: v.Instant(i18n.Instant{At: report.StartedAt, Zone: report.Zone}), Actor: account.ActorWords(v, report.Actor),
 		State: stateMark{report.State, v.Say("state_"+string(report.State), nil)},
 	}, nil
 }

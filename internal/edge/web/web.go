@@ -1,16 +1,23 @@
 // Package web shows the program in a browser: the runs of convocation and their reports. It decides how a page looks, which
-// language it speaks and what a stranger may not do to it (other hosts, other methods, other sites' frames). What a report
-// says is decided in convocation; every text comes from i18n. Pages are whole without JavaScript and load nothing from
-// elsewhere.
+// language it speaks and what a stranger may not do to it (other hosts, other methods, other sites' frames and forms). Who may
+// log in and what a role may do is decided in account, what a report says in convocation; every text comes from i18n. Pages
+// are whole without JavaScript and load nothing from elsewhere.
 package web
 
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
+	"github.com/alexedwards/scs/v2"
+
 	"usher/internal/base/pg"
+	"usher/internal/base/sms"
 	"usher/internal/domain/convocation"
+	"usher/internal/domain/reservation"
+	"usher/internal/domain/run"
 	"usher/internal/domain/timeline"
 )
 
@@ -31,30 +38,104 @@ const (
 type Options struct {
 	// AllowedHosts are names under which the pages may be asked for, besides the loopback names and addresses.
 	AllowedHosts []string
+	// PublicURL is where people reach the pages, when a server of this machine hands their requests on or the listener is open to a
+	// network. Its host is allowed, and with https the cookies are kept to it. Nil: loopback only.
+	PublicURL *url.URL
+	// EnqueueConvoke hands a requested run to whoever executes it. Nil: the pages offer no button.
+	EnqueueConvoke convocation.Enqueue
+	// Gateway is whose receipts of SMS are taken; nil: nobody's.
+	Gateway sms.Gateway
+	// Catalogue is what the program does on its own, to show how it stands.
+	Catalogue run.Catalogue
+	// PayPage is the page of a demonstration at which no money moves; nil: there is none.
+	PayPage *PayPage
 }
 
 // site is what all pages share.
 type site struct {
-	db    *pg.DB
-	actor timeline.Actor
+	db             *pg.DB
+	sessions       *scs.SessionManager
+	publicURL      *url.URL
+	enqueueConvoke convocation.Enqueue
+	gateway        sms.Gateway
+	catalogue      run.Catalogue
+	desk           *reservation.Desk
+	holds          holdLimit
+	payPage        *PayPage
 }
 
-// Handler answers every address of the program, for one actor: who may reach the listener is decided by the caller.
-func Handler(db *pg.DB, actor timeline.Actor, options Options) http.Handler {
-	s := &site{db: db, actor: actor}
+// pageHandler answers one request for whoever is logged in: the actor is what it hands to its use case. What surrounds the page
+// (language, name, organisation) comes from chrome.
+type pageHandler func(w http.ResponseWriter, r *http.Request, actor timeline.Actor)
+
+// route is one address with what it answers to reading (GET, HEAD) and to changing (POST); nil: it does not.
+type route struct {
+	path string
+	get  pageHandler
+	post pageHandler
+}
+
+// routes are the addresses that need a login.
+func (s *site) routes() []route {
+	return append(s.consoleRoutes(), []route{
+		{path: "/{$}", get: s.home},
+		{path: "/runs", get: s.runs},
+		{path: "/runs/{id}", get: s.report},
+		{path: "/runs/{id}/lists/{list}", get: s.list}, // and {list}.csv
+		{path: "/schedule", get: s.schedule},
+		{path: "/schedule/progress", get: s.scheduleProgress},
+		{path: "/language", post: s.speak},
+		{path: "/", get: s.nothingHere, post: s.nothingHere},
+	}...)
+}
+
+// Handler answers every address of the program. Without a login there are only the login itself, the pages of whoever buys, what pages are made
+// of, hooks, and the probe.
+func Handler(db *pg.DB, options Options) http.Handler {
+	s := &site{
+		db: db, sessions: newSessions(db, options.PublicURL), publicURL: options.PublicURL, enqueueConvoke: options.EnqueueConvoke,
+		gateway: options.Gateway, catalogue: options.Catalogue, desk: reservation.NewDesk(db), payPage: options.PayPage,
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.home)
-	mux.HandleFunc("GET /runs", s.runs)
-	mux.HandleFunc("GET /runs/{id}", s.report)
-	mux.HandleFunc("GET /runs/{id}/lists/{list}", s.list) // and {list}.csv
-	mux.HandleFunc("GET /assets/{name}", asset)
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("/", s.nothingHere)
+	for _, at := range s.routes() {
+		mux.Handle(at.path, s.withSession(byMethod(at.get != nil, at.post != nil, s.answer(at))))
+	}
+	mux.Handle("/login", s.withSession(byMethod(true, true, s.login)))
+	mux.Handle("/logout", s.withSession(byMethod(false, true, s.logOut)))
+	mux.Handle("/organisation", s.withSession(byMethod(true, true, s.organisation)))
+	mux.Handle("/assets/{name}", byMethod(true, false, asset))
+	mux.Handle(SMSReceipts, byMethod(false, true, s.smsReceipt))
+	mux.Handle(GatewayHooks+"{hook}", byMethod(false, true, s.gatewayHook))
+	s.shop(mux)
+	if s.payPage != nil {
+		mux.Handle(DemoPay, byMethod(true, true, s.payDemo))
+	}
+	mux.Handle("/healthz", byMethod(true, false, s.health))
 
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(refuseCrossOrigin))
+	hosts := options.AllowedHosts
+	if options.PublicURL != nil {
+		hosts = append(slices.Clone(hosts), options.PublicURL.Hostname())
+	}
 	// The bound comes first: it hands on a copy of the request, and the route must reach whoever logs a panic.
-	return http.MaxBytesHandler(headers(recovered(onlyHosts(options.AllowedHosts, onlyReading(crossOrigin.Handler(mux))))), mostBodyBytes)
+	secure := options.PublicURL != nil && options.PublicURL.Scheme == "https"
+	return http.MaxBytesHandler(headers(secure, recovered(onlyHosts(hosts, crossOrigin.Handler(mux)))), mostBodyBytes)
+}
+
+// answer hands a request to its page, with the actor that the session stands for; who has none is asked to log in.
+func (s *site) answer(at route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := s.admit(w, r)
+		if !ok {
+			return
+		}
+		handle := at.get
+		if r.Method == http.MethodPost {
+			handle = at.post
+		}
+		handle(w, asSeenBy(r, who), who.actor())
+	}
 }
 
 // Server serves the handler within bounds that a slow or endless client cannot pass.

@@ -1,0 +1,10 @@
+package job
+
+import (
+	"usher/internal/domain/run"
+)
+
+// Catalogue is everything that Usher does on its own.
+func Catalogue() run.Catalogue {
+	return run.Catalogue{sealTimeline(), prune()}
+}
