@@ -32,7 +32,7 @@ demo: $(if $(USHER_DATABASE_URL),,need-postgres) build ## Build, seat the sample
 	bin/usher demo $(ARGS)
 
 .PHONY: test
-test: need-go need-postgres ## Run all tests; installs or names what they lack
+test: need-go need-postgres need-test-programs ## Run all tests; installs or names what they lack
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
@@ -76,6 +76,10 @@ need-go:
 .PHONY: need-postgres
 need-postgres:
 	@tools/need-postgres.sh
+
+.PHONY: need-test-programs
+need-test-programs:
+	@tools/need-test-programs.sh
 
 .PHONY: clean
 clean: ## Remove what was built
