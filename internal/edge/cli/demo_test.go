@@ -111,6 +111,9 @@ func writtenTo(t *testing.T, folder, address string) int {
 	}
 	found := 0
 	for _, file := range files {
+		if strings.HasPrefix(file.Name(), ".") { // not written yet: it is renamed when it is
+			continue
+		}
 		content, err := os.ReadFile(filepath.Join(folder, file.Name()))
 		if err != nil {
 			t.Fatal(err)
