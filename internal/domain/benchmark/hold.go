@@ -32,6 +32,7 @@ type HoldResult struct {
 	Holds          int       `json:"holds"`
 	Clients        int       `json:"clients"`
 	Rounds         int       `json:"rounds"`
+	Through        string    `json:"through"` // the way that was measured
 	PerSecond      float64   `json:"per_second"`
 	LimitPerSecond float64   `json:"limit_per_second"`
 	Ratio          float64   `json:"ratio"`
@@ -45,11 +46,18 @@ type HoldResult struct {
 	PeakRSS        float64   `json:"peak_rss_mb"`
 }
 
-// HoldOne holds the best seat there is, under a key.
-type HoldOne func(ctx context.Context, key string) error
+// HoldOne holds the best seat there is, as the nth client of the round. A refusal is a problem, or is ErrRefused where the way only shows one.
+type HoldOne func(ctx context.Context, n int) error
 
-// HoldThrough opens a way to hold seats of a database: HoldEvent and HoldSitting name what is sold there. Close ends it.
-type HoldThrough func(ctx context.Context, db *pg.DB) (hold HoldOne, close func() error, err error)
+// ErrRefused is what a way answers that was refused a seat, and knows no more than that.
+var ErrRefused = errors.New("the seat is refused")
+
+// HoldThrough opens a way to hold seats of a database: HoldEvent and HoldSitting name what is sold there. It says how many hold at once; close
+// ends it.
+type HoldThrough struct {
+	Name string
+	Open func(ctx context.Context, db *pg.DB, clients int) (hold HoldOne, close func() error, err error)
+}
 
 // What the bench sells.
 const (
@@ -59,15 +67,18 @@ const (
 )
 
 // ThroughDesk is the way of the domain itself.
-func ThroughDesk(_ context.Context, db *pg.DB) (HoldOne, func() error, error) {
+var ThroughDesk = HoldThrough{"domain", func(_ context.Context, db *pg.DB, _ int) (HoldOne, func() error, error) {
 	desk := reservation.NewDesk(db)
-	return func(ctx context.Context, key string) error {
-		_, err := desk.Hold(ctx, reservation.Buyer, reservation.Request{Key: key, Locale: "en", Parts: []reservation.Part{{
+	return func(ctx context.Context, n int) error {
+		_, err := desk.Hold(ctx, reservation.Buyer, reservation.Request{Key: holdKey(n), Locale: "en", Parts: []reservation.Part{{
 			Event: HoldEvent, Sitting: HoldSitting, Best: &reservation.Best{Kinds: []string{HoldKind}},
 		}}})
 		return err
 	}, func() error { return nil }, nil
-}
+}}
+
+// holdKey is the key of the nth request of a round.
+func holdKey(n int) string { return fmt.Sprint("hold ", n) }
 
 // rowSeats is how many seats a row of the bench's plan has.
 const rowSeats = 100
@@ -80,7 +91,7 @@ type holding struct {
 // Hold lets clients hold the best seat of one sitting at once, and beside it the same number of clients insert the same rows, one transaction a
 // hold, with nothing to choose.
 func Hold(ctx context.Context, ownerURL string, sizes HoldSizes, through HoldThrough, say func(string)) (HoldResult, error) {
-	result := HoldResult{Places: sizes.Places, Holds: sizes.Holds, Clients: sizes.Clients, Rounds: sizes.Rounds}
+	result := HoldResult{Places: sizes.Places, Holds: sizes.Holds, Clients: sizes.Clients, Rounds: sizes.Rounds, Through: through.Name}
 	opened, err := open(ctx, ownerURL)
 	if err != nil {
 		return result, err
@@ -191,14 +202,14 @@ func (b *holding) hold(ctx context.Context, through HoldThrough, result *HoldRes
 	if err := b.empty(ctx); err != nil {
 		return 0, nil, err
 	}
-	hold, closeWay, err := through(ctx, b.db)
+	hold, closeWay, err := through.Open(ctx, b.db, b.sizes.Clients)
 	if err != nil {
 		return 0, nil, err
 	}
 	var refused atomic.Int64
 	took, each, err := b.crowd(ctx, func(ctx context.Context, n int) error {
-		err := hold(ctx, fmt.Sprint("hold ", n))
-		if _, is := problem.Of(err); is {
+		err := hold(ctx, n)
+		if _, is := problem.Of(err); is || errors.Is(err, ErrRefused) {
 			refused.Add(1)
 			return nil
 		}
@@ -245,7 +256,7 @@ func (b *holding) insert(ctx context.Context, tx pgx.Tx, n int, digest, referenc
 	var id int64
 	err := tx.QueryRow(ctx, `
 insert into reservation (organisation_id, reference, request_key, request_digest, currency, locale, hold_most_at, actor)
-values (1, $1, $2, decode($3, 'hex'), 'EUR', 'en', $4, 'buyer') returning id`, reference, fmt.Sprint("hold ", n), digest, end).Scan(&id)
+values (1, $1, $2, decode($3, 'hex'), 'EUR', 'en', $4, 'buyer') returning id`, reference, holdKey(n), digest, end).Scan(&id)
 	if err != nil {
 		return err
 	}

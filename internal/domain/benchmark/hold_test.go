@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"usher/internal/base/pg"
-	"usher/internal/base/problem"
 	"usher/internal/domain/testdb"
 )
 
@@ -24,18 +23,18 @@ func TestHold_TellsBothRates(t *testing.T) {
 
 // A refusal while seats are free fails the bench, and so does a way that holds less than it says.
 func TestHold_FailsForWhatMustNotBe(t *testing.T) {
-	for wrong, lose := range map[string]error{"1 refused while seats were free": problem.Refused("seats_too_few", nil), "0 refused": nil} {
+	for wrong, lose := range map[string]error{"1 refused while seats were free": ErrRefused, "0 refused": nil} {
 		_, url := testdb.NewWithURL(t)
 		var asked atomic.Int64
-		through := func(ctx context.Context, db *pg.DB) (HoldOne, func() error, error) {
-			hold, end, err := ThroughDesk(ctx, db)
-			return func(ctx context.Context, key string) error {
+		through := HoldThrough{"losing", func(ctx context.Context, db *pg.DB, clients int) (HoldOne, func() error, error) {
+			hold, end, err := ThroughDesk.Open(ctx, db, clients)
+			return func(ctx context.Context, n int) error {
 				if asked.Add(1) == 7 {
 					return lose
 				}
-				return hold(ctx, key)
+				return hold(ctx, n)
 			}, end, err
-		}
+		}}
 		_, err := Hold(t.Context(), url, HoldSizes{Places: 200, Holds: 20, Clients: 3, Rounds: 1}, through, func(string) {})
 		if err == nil || !strings.Contains(err.Error(), wrong) || !strings.Contains(err.Error(), "19 claims") {
 			t.Errorf("got %v, want %s", err, wrong)
