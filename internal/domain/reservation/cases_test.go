@@ -295,6 +295,27 @@ values (1, 9, 9, 1, 'X1', '2026-07-01 20:00Z', '2026-07-01 22:00Z', 30, 'room')`
 	h.refused(best(1), "seats_too_few")
 }
 
+// The address of a hold is read by the same rule as that of a payment: what was held under it is the buyer's who pays.
+func TestHold_EmailIsReadAsItIsWhenPaid(t *testing.T) {
+	t.Parallel()
+	h := newTheatre(t)
+	of := func(email string) Request {
+		return Request{Key: aKey(), Locale: "en", Email: email, Parts: chosen("A1").Parts}
+	}
+	// net/mail takes the first three by the letter of its standard.
+	for _, email := range []string{"awa@localhost", `"awa d"@example.org`, "awa@example.123", "awa", "a@b.org, c@d.org"} {
+		h.refused(of(email), "buyer_email_wrong")
+	}
+	for email, kept := range map[string]string{" awa@example.org\u00a0": "awa@example.org", "Awa@Example.ORG": "Awa@example.org"} {
+		request := of(email)
+		h.must(request.check())
+		h.equal("the address that is kept", request.Email, kept)
+		paid, err := readEmail(email)
+		h.must(err)
+		h.equal("the address when paid", paid, kept)
+	}
+}
+
 // Who works for one organisation acts on its reservations and on no other's, and only in a role that sells.
 func TestActors(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,7 @@ func (s *starting) contact(ctx context.Context, tx pgx.Tx, r Reservation) (Reser
 	if err != nil {
 		return r, err
 	}
-	email, err := intake.Email(c.Email)
+	email, err := readEmail(c.Email)
 	if err != nil {
 		return r, err
 	}

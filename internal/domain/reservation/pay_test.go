@@ -86,7 +86,7 @@ func TestStartPayment_Refusals(t *testing.T) {
 	before := b.digest()
 	b.refusedWith(start("stripe", Contact{Email: "awa@example.org"}), "buyer_name_missing")
 	b.refusedWith(start("stripe", Contact{Name: "Awa"}), "buyer_email_missing")
-	b.refusedWith(start("stripe", Contact{Name: "Awa", Email: "awa"}), "candidate_email_wrong")
+	b.refusedWith(start("stripe", Contact{Name: "Awa", Email: "awa"}), "buyer_email_wrong")
 	b.refusedWith(start("stripe", Contact{Name: "Awa", Email: "awa@example.org", Phone: "12"}), "candidate_phone_wrong")
 	b.refusedWith(start("counter", awa), "gateway_has_no_page")
 	b.refusedWith(start("nowhere", awa), "gateway_unknown")

@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net/mail"
 	"slices"
 	"strings"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
+	"usher/internal/domain/intake"
 	"usher/internal/domain/timeline"
 )
 
@@ -82,12 +82,22 @@ func (r *Request) check() error {
 	if !slices.Contains(i18n.Languages, r.Locale) {
 		return problem.Invalid("locale_unknown", problem.Facts{"locale": r.Locale})
 	}
-	if r.Email = strings.TrimSpace(r.Email); r.Email != "" {
-		if address, err := mail.ParseAddress(r.Email); err != nil || address.Address != r.Email || len(r.Email) > 254 {
-			return problem.Invalid("buyer_email_wrong", problem.Facts{"email": r.Email})
-		}
+	email, err := readEmail(r.Email)
+	if err != nil {
+		return err
 	}
+	r.Email = email
 	return checkParts(r.Parts, 0)
+}
+
+// readEmail reads the address of a buyer by the rule of every address that a person gives, and says what is wrong in words for a buyer. Empty
+// is none.
+func readEmail(text string) (string, error) {
+	email, err := intake.Email(text)
+	if p, refused := problem.Of(err); refused {
+		return "", problem.Invalid("buyer_email_wrong", problem.Facts{"email": p.Facts["value"]})
+	}
+	return email, err
 }
 
 // checkParts refuses what cannot be a cart that already has so many tickets.
