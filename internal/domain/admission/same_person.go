@@ -116,33 +116,65 @@ func shareWord(a, b string) bool {
 	return slices.ContainsFunc(nameWords(b), func(word string) bool { return slices.Contains(words, word) })
 }
 
-// Mark is something by which two people may be one, as a number: the whole name with the birth date, with the e-mail
-// address, with the phone. Two marks are equal by chance once in 2⁶⁴: what is found by one is compared in full. Marks are
-// those of one process.
+// Mark is something by which two people may be one, as a number: the letters of the whole name with the birth date, with the
+// e-mail address, with the phone. Whoever is the same person bears an equal mark; others may, by chance or because one name
+// has the letters of the other: what is found by a mark is compared in full. Marks are those of one process.
 type Mark uint64
 
-var markSeed = maphash.MakeSeed()
+// One seed for each kind of mark, so that a phone is no birth date.
+var byWords, byBirth, byEmail, byPhone = maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()
 
 // MarkOf makes a mark of words.
-func MarkOf(words ...string) Mark { return Mark(maphash.String(markSeed, strings.Join(words, "\x1f"))) }
+func MarkOf(words ...string) Mark { return Mark(maphash.String(byWords, strings.Join(words, "\x1f"))) }
 
 // Marks of a person: by birth date, e-mail and phone, those that are known.
 func (p Person) Marks() []Mark {
 	if p.BirthOn == nil && p.Email == "" && p.Phone == "" {
 		return nil
 	}
-	name := strings.Join(nameWords(p.FamilyName, p.GivenName), " ")
-	var marks []Mark
+	letters := lettersOf(p.FamilyName) + lettersOf(p.GivenName)
+	marks := make([]Mark, 0, 3)
 	if p.BirthOn != nil {
-		marks = append(marks, MarkOf("birth", name, p.BirthOn.Format(time.DateOnly)))
+		year, month, day := p.BirthOn.Date()
+		marks = append(marks, Mark(letters+maphash.Comparable(byBirth, [...]int{year, int(month), day})))
 	}
 	if p.Email != "" {
-		marks = append(marks, MarkOf("email", name, strings.ToLower(p.Email)))
+		marks = append(marks, Mark(letters+maphash.String(byEmail, strings.ToLower(p.Email))))
 	}
 	if p.Phone != "" {
-		marks = append(marks, MarkOf("phone", name, p.Phone))
+		marks = append(marks, Mark(letters+maphash.String(byPhone, p.Phone)))
 	}
 	return marks
+}
+
+// lettersOf adds up what the letters of a text stand for once it is folded, whatever their order and the spaces between them:
+// names of the same words have the same sum. A whole campaign is marked under its lock, so that nothing is made for it: a
+// tenth of the time of folding each name.
+func lettersOf(text string) (sum uint64) {
+	for _, r := range text {
+		if int(r) < len(usualLetters) {
+			sum += usualLetters[r]
+		} else {
+			sum += letter(r)
+		}
+	}
+	return sum
+}
+
+// usualLetters are the sums of Latin letters with their marks, the accents that stand by themselves among them.
+var usualLetters = func() (sums [0x370]uint64) {
+	for r := range sums {
+		sums[r] = letter(rune(r))
+	}
+	return sums
+}()
+
+// letter is the sum of the letters that fold makes of one.
+func letter(r rune) (sum uint64) {
+	for _, folded := range Fold(string(r)) {
+		sum += maphash.Comparable(byWords, folded)
+	}
+	return sum
 }
 
 // Marked are candidates by their marks. It grows by some dozens of bytes a mark, whatever people are called.

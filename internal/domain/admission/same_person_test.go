@@ -1,8 +1,14 @@
 package admission
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+	"pgregory.net/rapid"
 )
 
 func person(family, given, birth, email, phone string) Person {
@@ -80,6 +86,35 @@ func TestPerhapsSame(t *testing.T) {
 		if c.want && !shared {
 			t.Errorf("%s: no mark leads from one to the other", what)
 		}
+	}
+}
+
+// However a name is written, its marks are those of the same words.
+func TestMarks_OfTheSameWordsAreEqual(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom(nil, unicode.Latin, unicode.Arabic, unicode.Hangul, unicode.Mn), 0, 8, -1), 1, 5).Draw(t, "words")
+		one := Person{FamilyName: strings.Join(words, " "), Phone: "+22376000001"}
+		slices.Reverse(words)
+		form := rapid.SampledFrom([]norm.Form{norm.NFC, norm.NFD, norm.NFKC, norm.NFKD}).Draw(t, "form")
+		at := rapid.IntRange(0, len(words)).Draw(t, "cut")
+		other := Person{
+			FamilyName: form.String(strings.Join(words[:at], "-")), GivenName: "’" + form.String(strings.Join(words[at:], " ")),
+			Phone: one.Phone,
+		}
+		if same := slices.Equal(nameWords(one.FamilyName, one.GivenName), nameWords(other.FamilyName, other.GivenName)); !same {
+			t.Skip("the form made other words of it")
+		}
+		if !slices.Equal(one.Marks(), other.Marks()) {
+			t.Fatalf("%+q and %+q have other marks", one.Name(), other.Name())
+		}
+	})
+}
+
+func BenchmarkPerson_Marks(b *testing.B) {
+	p := person("Koné-Traoré", "Aïssata N’Diaye", "2005-01-02", "aissata.kone@exemple.ml", "+22376000001")
+	for b.Loop() {
+		p.Marks()
 	}
 }
 
