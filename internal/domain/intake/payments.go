@@ -38,12 +38,16 @@ type paymentRow struct {
 //
 // A row with a receipt number is that receipt. Of rows without one, those that say the same are
 // counted: a list that was imported before, or that shares at least half of its rows without
-// receipts with one that was, is the same list, and its n-th equal row is the n-th equal payment.
+// receipts with one that was, is the same list, and its n-th equal row is the n-th equal payment. Where so much of that list
+// is missing that the file may be another one, the row is named all the same: its payment may be a second one.
 // An equal payment that came by another way (another list, the counter) is neither doubled nor
 // swallowed: the row is rejected and asks for a receipt number or a time.
 type payments struct {
 	*importer
-	inFile map[digest]int  // equal rows without a receipt number
+	inFile map[digest]int // equal rows without a receipt number
+
+	withoutReceipt int // rows without a receipt number, as the first pass counted them
+
 	nth    map[digest]int  // of those, how many were read in the second pass; nil in the first
 	payers map[string]bool // candidates with such rows; first pass only
 	lists  lists
@@ -65,6 +69,7 @@ func (k *payments) prepare(ctx context.Context) error {
 		k.read(e)
 		if e.outcome == pending && e.record.base != (digest{}) {
 			k.inFile[e.record.base]++
+			k.withoutReceipt++
 			k.payers[e.record.candidate] = true
 		}
 		return nil
@@ -100,10 +105,29 @@ func (l *lists) add(p payment.Recorded, inFile map[digest]int) {
 	}
 }
 
-// sameList reports whether the file is a version of a list.
-func (k *payments) sameList(source string) bool {
-	shared := k.lists.shared[source]
-	return source == k.file.digest || shared > 0 && 2*shared >= k.lists.totals[source]
+// kinship is how certainly the file is a version of a list.
+type kinship int
+
+// From certainly not up.
+const (
+	otherList kinship = iota
+	perhapsSameList
+	sameList
+)
+
+// kinshipWith compares the file with a list. What holds the whole list continues it; what is as long and lacks a tenth of it at
+// most corrects it. What is shorter, or lacks more, may be the list or another one that says the same of somebody.
+func (k *payments) kinshipWith(source string) kinship {
+	shared, total := k.lists.shared[source], k.lists.totals[source]
+	switch {
+	case source == k.file.digest, shared > 0 && shared == total:
+		return sameList
+	case shared == 0 || 2*shared < total:
+		return otherList
+	case k.withoutReceipt >= total && 10*shared >= 9*total:
+		return sameList
+	}
+	return perhapsSameList
 }
 
 // lookAtLists looks at the lists that were recorded before. Whoever records one holds the campaign: what was recorded at a
@@ -387,23 +411,27 @@ func (k *payments) decideReceipt(v *verdict, r *paymentRow, recorded []payment.R
 	return true
 }
 
-// decideEqual settles a row without a receipt number of which an equal payment is recorded.
+// decideEqual settles a row without a receipt number of which an equal payment is recorded. Those of lists of which the file
+// is certainly a version are met first.
 func (k *payments) decideEqual(v *verdict, r *paymentRow, recorded []payment.Recorded) bool {
-	own := 0
+	var by [sameList + 1][]payment.Recorded
 	for _, p := range recorded {
-		if k.sameList(p.Source) {
-			own++
-		}
+		kinship := k.kinshipWith(p.Source)
+		by[kinship] = append(by[kinship], p)
 	}
-	others := len(recorded) - own
+	own, others := slices.Concat(by[sameList], by[perhapsSameList]), by[otherList]
+	facts := problem.Facts{
+		"name": v.name, "amount": k.money(r.minor), "received_at": i18n.Instant{At: *r.receivedAt, Zone: k.campaign.TimeZone},
+	}
 	switch {
-	case r.nth <= own:
+	case r.nth <= len(own):
 		v.outcome = unchanged
+		if r.nth > len(by[sameList]) {
+			v.warnField(k.importer, colReceipt, "payment_perhaps_second", facts)
+		}
 		return true
-	case r.nth > k.inFile[r.base]-others:
-		v.rejectField(k.importer, colReceipt, "payment_equal", problem.Facts{
-			"name": v.name, "amount": k.money(r.minor), "received_at": i18n.Instant{At: *r.receivedAt, Zone: k.campaign.TimeZone},
-		})
+	case r.nth > k.inFile[r.base]-len(others):
+		v.rejectField(k.importer, colReceipt, "payment_equal", facts)
 		return true
 	}
 	return false

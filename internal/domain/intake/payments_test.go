@@ -1,6 +1,8 @@
 package intake_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,6 +162,59 @@ func TestPayments_EqualFromElsewhere(t *testing.T) {
 		"read 2 created 2 updated 0 unchanged 0 rejected 0 ignored 0")
 	if got := b.paid(); before != "5000 9000 0" || got != "20300 9000 0" {
 		t.Errorf("paid %s, then %s", before, got)
+	}
+}
+
+// A list that holds only a part of an earlier one may be a second payment as well as a repeat: it adds nothing, and says so
+// by name. The list again, continued, or long and corrected in a row, says nothing.
+func TestPayments_APartOfAnEarlierList(t *testing.T) {
+	t.Parallel()
+	const header = "dossier;montant;date"
+	b := payers(t)
+	list := []string{header, "000001;5000;05/05/2026", "000002;5000;05/05/2026"}
+	b.payments(list...)
+	before := b.snapshot()
+	for range 2 { // the import that adds nothing does not make it the same list
+		r := b.payments(header, "000001;5000;05/05/2026")
+		wantCounts(t, r, "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+		wantSaid(t, r.Warnings, "2:receipt:payment_perhaps_second")
+		if f := r.Warnings[0].Facts; r.Warnings[0].Name != "Diop Awa" || f["name"] != "Diop Awa" || f["amount"] != (i18n.Money{Minor: 5000, Currency: "XOF"}) {
+			t.Errorf("named as %+v", r.Warnings[0])
+		}
+	}
+	wantSaid(t, b.payments(list...).Warnings, "")
+	if b.snapshot() != before {
+		t.Error("a part of the list changed something")
+	}
+	// Another row beside it makes it no whole list either.
+	r := b.payments(header, "000002;5000;05/05/2026", "000002;700;06/05/2026")
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 1 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2:receipt:payment_perhaps_second")
+	r = b.payments(append(list, "000001;800;06/05/2026")...)
+	wantCounts(t, r, "read 3 created 1 updated 0 unchanged 2 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "")
+	// The ways out that the sentence names.
+	wantCounts(t, b.payments(header, "000001;5000;05/05/2026 15:10"), "read 1 created 1 updated 0 unchanged 0 rejected 0 ignored 0")
+	if got := b.paid(); got != "10800 5700 0" {
+		t.Errorf("paid %s", got)
+	}
+}
+
+func TestPayments_ALongListCorrectedInARow(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	list := []string{payHeader}
+	for i := range 10 {
+		list = append(list, fmt.Sprintf("000001;%d;cash;05/05/2026;", 100+i))
+	}
+	b.payments(list...)
+	corrected := slices.Clone(list)
+	corrected[10] = "000001;999;cash;05/05/2026;"
+	r := b.payments(corrected...)
+	wantCounts(t, r, "read 10 created 1 updated 0 unchanged 9 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "")
+	if r = b.payments(list[:10]...); r.Unchanged != 9 || r.WarningCount != 9 { // one row shorter
+		t.Errorf("of the shorter list %s, %d warnings", counts(r), r.WarningCount)
 	}
 }
 
