@@ -402,6 +402,9 @@ func (k *payments) decideReceipt(v *verdict, r *paymentRow, recorded []payment.R
 	}
 	v.outcome = unchanged
 	p := recorded[0]
+	if p.Reversed {
+		k.warnReversed(v, p)
+	}
 	otherTime := r.receivedAt != nil && !r.receivedAt.Equal(p.ReceivedAt)
 	if p.Source != "" && (otherTime || r.method != "" && nameKey(r.method) != nameKey(p.Method)) {
 		v.warnField(k.importer, colReceipt, "payment_kept", problem.Facts{
@@ -426,15 +429,27 @@ func (k *payments) decideEqual(v *verdict, r *paymentRow, recorded []payment.Rec
 	switch {
 	case r.nth <= len(own):
 		v.outcome = unchanged
-		if r.nth > len(by[sameList]) {
+		switch p := own[r.nth-1]; {
+		case p.Reversed:
+			k.warnReversed(v, p)
+		case r.nth > len(by[sameList]):
 			v.warnField(k.importer, colReceipt, "payment_perhaps_second", facts)
 		}
 		return true
 	case r.nth > k.inFile[r.base]-len(others):
+		facts["reversed"] = others[r.nth-1-k.inFile[r.base]+len(others)].Reversed
 		v.rejectField(k.importer, colReceipt, "payment_equal", facts)
 		return true
 	}
 	return false
+}
+
+// warnReversed names a payment that a row repeats and that was taken back since: it does not count, and the row adds nothing.
+func (k *payments) warnReversed(v *verdict, p payment.Recorded) {
+	v.warnField(k.importer, colReceipt, "payment_reversed_since", problem.Facts{
+		"name": p.Name, "amount": k.money(p.AmountMinor), "receipt": p.Receipt,
+		"received_at": i18n.Instant{At: p.ReceivedAt, Zone: k.campaign.TimeZone},
+	})
 }
 
 func (k *payments) money(minor int64) i18n.Money {

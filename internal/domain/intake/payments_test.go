@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
@@ -197,6 +198,48 @@ func TestPayments_APartOfAnEarlierList(t *testing.T) {
 	wantCounts(t, b.payments(header, "000001;5000;05/05/2026 15:10"), "read 1 created 1 updated 0 unchanged 0 rejected 0 ignored 0")
 	if got := b.paid(); got != "10800 5700 0" {
 		t.Errorf("paid %s", got)
+	}
+}
+
+// Money that was taken back stays taken back when its list comes again, and the row says that it does not count.
+func TestPayments_ReversedSince(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	list := []string{payHeader, "000001;5000;cash;05/05/2026 09:00;R-1", "000002;4000;cash;05/05/2026;", "000002;4000;cash;05/05/2026;"}
+	b.payments(list...)
+	reverse := func(reference, receipt string) {
+		t.Helper()
+		_, err := payment.Reverse(t.Context(), b.db, b.actor, "concours", reference, receipt, "faux billet")
+		b.must(err)
+	}
+	reverse("000001", "R-1")
+	made, err := payment.List(t.Context(), b.db, b.actor, "concours", "000002")
+	b.must(err)
+	reverse("000002", made[1].Number())
+	before := b.snapshot()
+	r := b.payments(list...)
+	wantCounts(t, r, "read 3 created 0 updated 0 unchanged 3 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2:n° de reçu:payment_reversed_since 4:n° de reçu:payment_reversed_since")
+	if f := r.Warnings[0].Facts; f["receipt"] != "R-1" || f["name"] != "Diop Awa" || f["amount"] != (i18n.Money{Minor: 5000, Currency: "XOF"}) {
+		t.Errorf("named as %v", f)
+	}
+	if b.snapshot() != before {
+		t.Error("the list of reversed payments changed something")
+	}
+	// From elsewhere, a reversed payment is no reason to take the row, and the refusal says that it was reversed.
+	r = b.payments(payHeader, "000002;4000;cash;05/05/2026;", "000002;4000;cash;05/05/2026;", "000001;1;cash;05/05/2026;", "000001;2;cash;05/05/2026;", "000001;3;cash;05/05/2026;")
+	wantSaid(t, r.Warnings, "3:n° de reçu:payment_reversed_since") // it holds the whole list without receipts
+	_, err = payment.Record(t.Context(), b.db, b.actor, "concours", "000001", payment.Payment{
+		AmountMinor: 700, Method: "cash", ReceivedAt: time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC), IdempotencyKey: "click",
+	})
+	b.must(err)
+	made, err = payment.List(t.Context(), b.db, b.actor, "concours", "000001")
+	b.must(err)
+	reverse("000001", made[len(made)-1].Number())
+	r = b.payments(payHeader, "000001;700;cash;06/05/2026;")
+	wantSaid(t, r.Rejected, "2:n° de reçu:payment_equal")
+	if r.Rejected[0].Facts["reversed"] != true {
+		t.Errorf("refused with %v", r.Rejected[0].Facts)
 	}
 }
 

@@ -68,7 +68,11 @@ type Recorded struct {
 	ReceivedAt  time.Time
 	Receipt     string
 	Source      string // digest of its list; empty: the counter
+	Reversed    bool   // since
 }
+
+// isReversed tells whether p was taken back; one look into an index for each.
+const isReversed = `exists (select from payment r where r.organisation_id = $1 and r.reverses_id = p.id) as reversed`
 
 // RecordedReceipts reads the payments with these receipt numbers, from lists and from the counter.
 func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, receipts []string) ([]Recorded, error) {
@@ -82,7 +86,7 @@ func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, rece
 	// Payment and candidate are looked up one by one through their keys, whatever the statistics say.
 	return collectRecorded(tx.Query(ctx, `
 select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
-       p.received_at, p.receipt, p.source
+       p.received_at, p.receipt, p.source, `+isReversed+`
   from unnest($2::text[]) w(key)
  cross join lateral (select * from payment where organisation_id = $1 and idempotency_key = w.key offset 0) p
  cross join lateral (select * from candidate where organisation_id = $1 and id = p.candidate_id offset 0) k
@@ -96,7 +100,7 @@ func RecordedWithoutReceipt(ctx context.Context, tx pgx.Tx, c admission.Campaign
 	}
 	return collectRecorded(tx.Query(ctx, `
 select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
-       p.received_at, p.receipt, p.source
+       p.received_at, p.receipt, p.source, `+isReversed+`
   from unnest($3::text[]) w(reference),
        lateral (select * from candidate k
                  where k.organisation_id = $1 and k.campaign_id = $2 and k.reference = w.reference limit 1) k,
@@ -131,7 +135,7 @@ func Latest(ctx context.Context, tx pgx.Tx, c admission.Campaign) (int64, error)
 func ListedSince(ctx context.Context, tx pgx.Tx, c admission.Campaign, after int64, source string) ([]Recorded, error) {
 	return collectRecorded(tx.Query(ctx, `
 select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
-       p.received_at, p.receipt, p.source
+       p.received_at, p.receipt, p.source, `+isReversed+`
   from payment p
  cross join lateral (select * from candidate where organisation_id = $1 and id = p.candidate_id offset 0) k
  where p.organisation_id = $1 and p.id > $3 and p.campaign_id = $2 and p.receipt = '' and p.source not in ('', $4) and p.reverses_id is null
