@@ -49,6 +49,12 @@
         chosen.map(function (box) { return box.ariaLabel.split(",")[0]; }).join(", ") + (priced ? " · " + money(total, form.dataset.currency) : "");
       sum.classList.toggle("seats-some", chosen.length > 0);
     }
+    // A hall that is wider than the window is shown around the first seat that is chosen, or else from its middle.
+    var hall = form.querySelector(".plan");
+    var first = boxes.find(function (box) { return box.checked; });
+    var middle = first ? center(first) - hall.getBoundingClientRect().left + hall.scrollLeft : hall.scrollWidth / 2;
+    hall.scrollLeft = middle - hall.clientWidth / 2;
+
     form.addEventListener("change", say);
     window.addEventListener("pageshow", say);
     say();
