@@ -20,6 +20,7 @@ type delivery struct {
 	noticeID int64
 	newest   int64 // notice about the same subject, when it was worded
 	parcel   Parcel
+	aside    bool                   // it was put aside for a refusal that others got too
 	attach   func() (Parcel, error) // the parcel with what is costly to make
 }
 
@@ -31,6 +32,7 @@ type pending struct {
 	Attempt   int    // of this one
 	Key       string // of the attempts before it; empty: there was none
 	Newest    int64  // of the notices about the same subject, when it was worded
+	Aside     bool   `db:"-"` // for a refusal that others got too; only who claims asks
 }
 
 // batch is what was claimed at once.
@@ -50,10 +52,10 @@ func (d *Drainer) claim(ctx context.Context, h hold, organisationID int64, ahead
 		if err := h.renew(ctx, tx); err != nil {
 			return err
 		}
-		due, err := d.readDue(ctx, tx, organisationID, dueNow)
+		due, err := d.readDue(ctx, tx, h, organisationID, dueNow)
 		// Not ahead: the batch under way may just be putting them aside.
 		if err == nil && len(due) == 0 && d.Insist && !ahead {
-			due, err = d.readDue(ctx, tx, organisationID, putAside)
+			due, err = d.readDue(ctx, tx, h, organisationID, putAside)
 		}
 		if err != nil {
 			return err
@@ -111,9 +113,18 @@ func (d *Drainer) only() (campaignID, eventID int64) {
 	return campaignID, eventID
 }
 
+// inTurn is the order in which messages leave. After a pause for refusals with the same words it is any order: were it
+// again the same, a list that begins with bad addresses would keep the channel resting.
+func (h hold) inTurn() string {
+	if h.doubted {
+		return `random()`
+	}
+	return `n.urgency, n.id`
+}
+
 // readDue reads and locks the next pending messages. Those that somebody else has locked (a release
 // that takes them back) are left to the next look.
-func (d *Drainer) readDue(ctx context.Context, tx pgx.Tx, organisationID int64, which string) ([]pending, error) {
+func (d *Drainer) readDue(ctx context.Context, tx pgx.Tx, h hold, organisationID int64, which string) ([]pending, error) {
 	campaignID, eventID := d.only()
 	rows, err := tx.Query(ctx, d.Channel.columns(strings.ReplaceAll(`
 select n.id, n.kind, n.subject_id, coalesce(n.candidate_id, 0) as candidate_id, n.on_date as on, n.revision, n.created_at as written_at,
@@ -122,17 +133,26 @@ select n.id, n.kind, n.subject_id, coalesce(n.candidate_id, 0) as candidate_id, 
        (select count(*) from (select * from notice where candidate_id = n.candidate_id offset 0) e
          where e.organisation_id = $1 and e.id < n.id)::int as earlier,
        1 + (select count(*) from delivery d where d.organisation_id = $1 and d.notice_id = n.id and d.channel = $2 and d.request = n.{request})::int as attempt,
-       coalesce((select min(d.message_key) from delivery d where d.organisation_id = $1 and d.notice_id = n.id and d.channel = $2 and d.request = n.{request}), '') as key
+       coalesce((select min(d.message_key) from delivery d where d.organisation_id = $1 and d.notice_id = n.id and d.channel = $2 and d.request = n.{request}), '') as key,
+       exists (select from delivery d where d.organisation_id = $1 and d.notice_id = n.id and d.channel = $2 and d.request = n.{request}
+                  and d.state = 'down' and d.reason = $6) as put_aside
   from notice n
  where n.organisation_id = $1 and n.{state} = 'pending' and {which}
    and ($4 = 0 or n.campaign_id = $4) and ($5 = 0 or `+ofEvent(5)+`)
- order by n.urgency, n.id
+ order by `+h.inTurn()+`
  limit $3
-   for no key update of n skip locked`, "{which}", which)), organisationID, d.Channel, d.batchSize(), campaignID, eventID)
+   for no key update of n skip locked`, "{which}", which)), organisationID, d.Channel, d.batchSize(), campaignID, eventID, reasonAlike)
 	if err != nil {
 		return nil, fmt.Errorf("read what is to be sent: %w", err)
 	}
-	due, err := pgx.CollectRows(rows, pgx.RowToStructByName[pending])
+	due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (pending, error) {
+		one, err := pgx.RowToStructByName[struct {
+			pending
+			PutAside bool
+		}](row)
+		one.Aside = one.PutAside
+		return one.pending, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read what is to be sent: %w", err)
 	}
@@ -255,7 +275,7 @@ func (d *Drainer) deliveryOf(of installation, p pending, m Message) delivery {
 		Key:       cmp.Or(p.Key, of.key(d.Channel, p.ID, p.Request, cmp.Or(d.Carrier.Domain(), "usher"))),
 		Reference: p.Reference, Address: d.addressOf(m), Name: m.Name, Sender: m.Sender, ReplyTo: m.ReplyTo,
 	}
-	made := delivery{noticeID: p.ID, newest: p.Newest}
+	made := delivery{noticeID: p.ID, newest: p.Newest, aside: p.Aside}
 	if d.Channel == ChannelSMS {
 		parcel.Text = m.SMS
 	} else {

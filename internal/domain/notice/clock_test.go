@@ -120,7 +120,13 @@ func TestNext_WaitsLessThanAClockSetBack(t *testing.T) {
 			State:      rapid.SampledFrom([]OutcomeState{OutcomeDown, OutcomeDeferred, OutcomeUnknown}).Draw(t, "state"),
 			RetryAfter: time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "asked")),
 		}
-		others := tries{rapid.IntRange(0, 100).Draw(t, "deferred"), rapid.IntRange(0, 100).Draw(t, "down"), rapid.IntRange(0, 2).Draw(t, "unknown")}
+		if o.State == OutcomeDown {
+			o.Reason = rapid.SampledFrom([]string{"", reasonAlike}).Draw(t, "reason")
+		}
+		others := tries{
+			rapid.IntRange(0, 100).Draw(t, "deferred"), rapid.IntRange(0, 100).Draw(t, "down"),
+			rapid.IntRange(0, 100).Draw(t, "alike"), rapid.IntRange(0, 2).Draw(t, "unknown"),
+		}
 		if _, wait := next(o, others, true); wait >= atMost/2+time.Minute {
 			t.Errorf("it waits %v", wait)
 		}

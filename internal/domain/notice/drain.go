@@ -447,7 +447,7 @@ func (d *Drainer) handOver(ctx context.Context, db *pg.DB, b prepared, turns cha
 			done <- settled{next.delivery, verdict{Outcome: Outcome{State: OutcomeRefused, Reason: "not_made"}}, false}
 		default:
 			turn = later(turn, time.Now()).Add(d.every())
-			v := d.distrust.judge(d.Carrier.Send(ctx, next.parcel), next.parcel)
+			v := d.distrust.judge(d.Carrier.Send(ctx, next.parcel), next.delivery)
 			d.at("sent")
 			paused = v.pause
 			done <- settled{next.delivery, v, paused}

@@ -543,7 +543,16 @@ func TestIsPersonal(t *testing.T) {
 		"550 Service unavailable; Client host blocked":                     false,
 		"550 5.4.5 Daily sending quota of this mailbox exceeded":           false,
 		"400 The sender number is not registered":                          false,
-		"550 no": false,
+		"550 no":                  false,
+		"550 Unrouteable address": true, "550 Unknown local part r001 in <r001@example.org>": true, "550 User doesn't exist": true,
+		"550 account does not exist": true, "550 Account disabled": true, "550 no mailbox here by that name": true,
+		"550 Recipient rejected": true, "550 Address rejected": true, "550 5.0.0 User unknown": true, "550 mailbox … is full": true,
+		"550 5.4.1 Recipient address rejected: Access denied": true, "554 5.7.1 Recipient address rejected: Access denied": false,
+		"400 invalid msisdn": true, "400 Number unreachable": true, "400 not a mobile number": true, "400 Numéro invalide": true,
+		"550 5.1.8 …: Sender address rejected: Domain not found": false, "550 5.1.7 bad address": false,
+		"550 Sender address rejected: address not found": false, "550 Unrouteable address 550 Sender verify failed": false,
+		"550 Your account is suspended": false, "400 invalid 'from' number": false, "400 The 'From' number is not a valid phone number": false,
+		"550 5.0.0 no": false, "550 5.4.7 delivery expired": false,
 	} {
 		if got := isPersonal(reply); got != want {
 			t.Errorf("%q speaks of one address: %v, want %v", reply, got, want)

@@ -36,13 +36,17 @@ func stateWords(v i18n.Voice, state, address string, why Why) string {
 
 // Words are ours where we know the reason, else what the server said.
 func (w Why) Words(v i18n.Voice) string {
-	if w.Reason != "" {
-		return v.Say("channel_"+w.Reason, nil)
+	said := ""
+	if w.Reply != "" {
+		said = v.Say("channel_said", map[string]any{"reply": w.Reply})
 	}
-	if w.Reply == "" {
-		return ""
+	switch w.Reason {
+	case "":
+		return said
+	case reasonAlike: // its words are all that can tell a person whose fault it is
+		return strings.TrimSpace(v.Say("channel_"+w.Reason, nil) + " " + said)
 	}
-	return v.Say("channel_said", map[string]any{"reply": w.Reply})
+	return v.Say("channel_"+w.Reason, nil)
 }
 
 // Words say why the channel is paused.

@@ -40,7 +40,7 @@ type told struct {
 }
 
 // tries are the other attempts of the same send request, by what came of them.
-type tries struct{ deferred, down, unknown int }
+type tries struct{ deferred, down, alike, unknown int }
 
 // settle writes what came of a delivery. Who is fenced out (the delivery was given up as unknown meanwhile)
 // may still say that it was sent, and nothing else.
@@ -53,14 +53,14 @@ with settled as (
   update delivery d set state = $3, reply = $4, gateway_key = $5, reason = $6, ended_at = clock()
    where d.organisation_id = $1 and d.id = $2 and (d.state = 'sending' or d.state = 'unknown' and $3 = 'sent')
   returning d.notice_id, d.request, d.channel)
-select s.notice_id, s.request, e.deferred, e.down, e.unknown
+select s.notice_id, s.request, e.deferred, e.down, e.alike, e.unknown
   from settled s
  cross join lateral (
    select count(*) filter (where state = 'deferred') as deferred, count(*) filter (where state = 'down') as down,
-          count(*) filter (where state = 'unknown') as unknown
+          count(*) filter (where state = 'down' and reason = $7) as alike, count(*) filter (where state = 'unknown') as unknown
      from delivery where organisation_id = $1 and notice_id = s.notice_id and channel = s.channel and request = s.request and id <> $2) e`,
-		organisationID, deliveryID, outcome.State, remote.Words(outcome.Reply), outcome.GatewayKey, outcome.Reason).
-		Scan(&noticeID, &request, &others.deferred, &others.down, &others.unknown)
+		organisationID, deliveryID, outcome.State, remote.Words(outcome.Reply), outcome.GatewayKey, outcome.Reason, reasonAlike).
+		Scan(&noticeID, &request, &others.deferred, &others.down, &others.alike, &others.unknown)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil // settled before, by whoever gave it up
 	}
@@ -83,6 +83,12 @@ func next(o Outcome, others tries, repeats bool) (state string, wait time.Durati
 	case outcomeBack:
 		return "pending", 0
 	case OutcomeDown:
+		if o.Reason == reasonAlike {
+			if others.alike+1 >= mostAlike { // nothing else left meanwhile that could tell whose fault it is
+				return "failed", 0
+			}
+			return "pending", aside
+		}
 		// The channel is paused, and the message is hardly at fault. But were it the one at which the
 		// server always breaks off, it would keep all others from leaving: they go first next time.
 		if others.down == 0 {
