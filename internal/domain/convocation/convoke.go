@@ -217,7 +217,7 @@ const reasonChanging seating.Reason = "changing"
 // refuseRest names those whom the last look of a campaign that never came to rest did not meet.
 func (e *execution) refuseRest(ctx context.Context, p *pass) error {
 	for after := (mark{}); ; {
-		met := 0
+		met, next := 0, after
 		err := e.inTurn(ctx, func(tx pgx.Tx) error {
 			if err := pg.WalkIndexes(ctx, tx); err != nil {
 				return err
@@ -229,7 +229,7 @@ func (e *execution) refuseRest(ctx context.Context, p *pass) error {
 			if met = len(rest); err != nil || met == 0 {
 				return err
 			}
-			after = rest[met-1].mark()
+			next = rest[met-1].mark()
 			if rest, err = e.undecided(ctx, tx, p.exam, rest); err != nil {
 				return err
 			}
@@ -246,5 +246,6 @@ func (e *execution) refuseRest(ctx context.Context, p *pass) error {
 		if err != nil || met == 0 {
 			return err
 		}
+		after = next
 	}
 }

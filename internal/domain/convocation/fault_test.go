@@ -107,6 +107,48 @@ func TestConvoke_WhatFailsForEverybodyFailsTheRun(t *testing.T) {
 	}
 }
 
+// deadlockOnce makes the first refusal that a run writes for a reason fail as a deadlock does, which the run repeats. A
+// sequence remembers it although the transaction is rolled back.
+func (s *school) deadlockOnce(reason string) {
+	s.t.Helper()
+	s.owner(`create sequence failures`, fmt.Sprintf(`
+create function fail_once() returns trigger language plpgsql security definer as $$
+begin
+  if new.reason = '%s' and nextval('failures') = 1 then
+    raise exception 'deadlock detected' using errcode = 'deadlock_detected';
+  end if;
+  return new;
+end $$`, reason), `create trigger refusal_fails before insert on refusal for each row execute function fail_once()`)
+}
+
+// Whom the last look did not meet is named though the transaction that names them is repeated.
+func TestConvoke_TheRestIsNamedWhenItsTransactionIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(0)})
+	s.fileMany(4, person{})
+	s.deadlockOnce(string(reasonChanging))
+	asked, err := Request(t.Context(), s.db, s.actor, s.target(), nil)
+	s.must(err)
+	e := &execution{db: s.db, actor: s.actor, campaign: s.campaign, options: Options{chunk: 2}.withDefaults()}
+	taken, err := e.take(t.Context(), asked.RunID)
+	s.must(err)
+	if !taken {
+		t.Fatal("somebody else has the run")
+	}
+	e.scope, err = scopeOf(t.Context(), s.db, s.campaign, s.target())
+	s.must(err)
+	s.must(e.refuseRest(t.Context(), &pass{exam: e.scope.exams[0]}))
+	if n := s.number(`select count(*) from refusal where organisation_id = $1 and run_id = $2 and reason = 'changing'`, s.org.ID, asked.RunID); n != 4 || e.counters.Refused != 4 {
+		t.Errorf("named %d of 4, counted %d", n, e.counters.Refused)
+	}
+	var inserts int
+	s.must(s.ownerConn().QueryRow(t.Context(), `select last_value from failures`).Scan(&inserts))
+	if inserts < 5 {
+		t.Errorf("%d refusals were tried: the transaction did not fail", inserts)
+	}
+}
+
 // whole fails the test unless every live claim has exactly one row in the timeline that says so,
 // one notice, and stands in the row of its sitting.
 func (s *school) whole() {
