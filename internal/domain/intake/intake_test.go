@@ -59,6 +59,13 @@ func (b *bench) tx(fn func(pgx.Tx) error) {
 	b.must(b.db.Tx(b.t.Context(), []int64{b.org.ID}, fn))
 }
 
+// owner changes the database as its owner.
+func (b *bench) owner(statement string) {
+	b.t.Helper()
+	_, err := testdb.Owner(b.t, b.url).Exec(b.t.Context(), statement)
+	b.must(err)
+}
+
 func (b *bench) candidates(lines ...string) intake.Result {
 	b.t.Helper()
 	result, err := intake.Candidates(b.t.Context(), b.db, b.actor, "concours", "candidats.csv", csv(lines...), intake.Options{})

@@ -53,7 +53,7 @@ type payments struct {
 	lists  lists
 	plan   *paymentPlan
 
-	receipts map[digest]string // receipt without regard to capitals → how the file wrote it first
+	receipts map[digest]string // of the rows that stand: receipt without regard to capitals → how the file wrote it first
 }
 
 func (k *payments) task() string    { return taskPayments }
@@ -251,7 +251,7 @@ func (k *payments) explain(err error) (column, reason string) {
 	return "", "row_refused"
 }
 
-func (k *payments) settle([]*entry[paymentRow]) {}
+func (k *payments) settle([]*entry[paymentRow]) { maps.Copy(k.receipts, k.plan.written) }
 
 // paymentPlan is what a chunk will write.
 type paymentPlan struct {
@@ -261,12 +261,13 @@ type paymentPlan struct {
 	receipts   map[string][]payment.Recorded
 	equal      map[digest][]payment.Recorded // without a receipt number
 	ahead      map[digest]int                // of the same, added by this chunk
+	written    map[digest]string             // receipts, as those of the rows before
 	added      []payment.Listed
 	addedBy    []*entry[paymentRow]
 }
 
 func (k *payments) decide(ctx context.Context, tx pgx.Tx, rows []*entry[paymentRow]) (func(context.Context, pgx.Tx) error, error) {
-	plan := &paymentPlan{ahead: map[digest]int{}}
+	plan := &paymentPlan{ahead: map[digest]int{}, written: map[digest]string{}}
 	k.plan = plan
 	if err := k.lookAtNewLists(ctx, tx); err != nil {
 		return nil, err
@@ -375,7 +376,10 @@ func (k *payments) warnReceipt(v *verdict, r *paymentRow, plan *paymentPlan) {
 	key := digestOf(foldReference(r.receipt))
 	other, said := k.receipts[key]
 	if !said {
-		k.receipts[key] = r.receipt
+		other, said = plan.written[key]
+	}
+	if !said {
+		plan.written[key] = r.receipt
 	}
 	for _, spelling := range []string{strings.ToUpper(r.receipt), strings.ToLower(r.receipt)} {
 		if spelling != r.receipt && len(plan.receipts[spelling]) > 0 {

@@ -243,6 +243,17 @@ func TestPayments_ReversedSince(t *testing.T) {
 	}
 }
 
+// A row that the database refuses has said nothing: the receipt in other capitals behind it is the only one.
+func TestPayments_AReceiptOfARowThatFailedIsNotCompared(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	b.owner(`alter table payment add constraint scratch check (receipt <> 'r-1')`)
+	r := b.payments(payHeader, "000001;5000;cash;05/05/2026;r-1", "000001;5000;cash;05/05/2026;R-1")
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 0 rejected 1 ignored 0")
+	wantSaid(t, r.Warnings, "")
+	wantSaid(t, b.payments(payHeader, "000001;6000;cash;05/05/2026;R-2", "000001;6000;cash;05/05/2026;r-2").Warnings, "3:n° de reçu:receipt_perhaps_same")
+}
+
 func TestPayments_ALongListCorrectedInARow(t *testing.T) {
 	t.Parallel()
 	b := payers(t)
