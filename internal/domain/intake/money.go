@@ -23,6 +23,9 @@ var currencyNames = map[string][]string{
 
 var amountShape = regexp.MustCompile(`^[0-9]+([ .,'][0-9]+)*$`)
 
+// usualDecimals is how many zeros programs add to an amount, also in a currency without decimals.
+const usualDecimals = 2
+
 // readAmount reads an amount in major units, as people write it, into minor units of the currency.
 // What could be read in two ways is refused.
 func readAmount(text, code string) (minor int64, reason string) {
@@ -38,9 +41,13 @@ func readAmount(text, code string) (minor int64, reason string) {
 	if reason != "" {
 		return 0, reason
 	}
+	written := len(fraction)
 	fraction = strings.TrimRight(fraction, "0")
-	if len(fraction) > int(digits) {
+	switch {
+	case len(fraction) > int(digits):
 		return 0, "amount_decimals"
+	case written > max(usualDecimals, int(digits)): // 10.0000: ten, or a hundred thousand
+		return 0, "amount_ambiguous"
 	}
 	whole = strings.TrimLeft(whole+fraction+strings.Repeat("0", int(digits)-len(fraction)), "0")
 	if whole == "" {
@@ -105,9 +112,13 @@ func splitAmount(number string, digits int) (whole, fraction, reason string) {
 	return whole, behind, reason
 }
 
-// joinGroups puts groups of thousands together: of three digits each, the first of one to three.
+// joinGroups puts groups of thousands together: of three digits each, the first of one to three. Nobody writes a zero in
+// front of groups: 0.100 may be a tenth.
 func joinGroups(number, marks string) (whole, fraction, reason string) {
 	groups := strings.FieldsFunc(number, func(r rune) bool { return strings.ContainsRune(marks, r) })
+	if len(groups) > 1 && groups[0][0] == '0' {
+		return "", "", "amount_ambiguous"
+	}
 	for i, group := range groups {
 		if i > 0 && len(group) != 3 || i == 0 && len(groups) > 1 && len(group) > 3 || strings.ContainsAny(group, " '.,") {
 			return "", "", "amount_ambiguous"
