@@ -316,16 +316,27 @@ func TestConvoke_TwoExamsAtTheSameHourAtOnce(t *testing.T) {
 			bio <- err
 		}()
 		<-claimed
+		type made struct {
+			runID int64
+			err   error
+		}
+		math, failed := make(chan made, 1), make(chan error, 1)
+		go func() {
+			target := s.target()
+			target.Exam = "MATH"
+			runID, err := Convoke(t.Context(), s.db, s.actor, target, Options{lock: lock})
+			math <- made{runID, err}
+			failed <- err
+		}()
 		if lock == nil {
-			close(mayCommit) // the other would wait for it
+			s.untilSomebodyWaits(failed) // for the campaign, which the first has not let go of
+		} else {
+			<-failed // nothing keeps it: it ends while the first has not committed
 		}
-		target := s.target()
-		target.Exam = "MATH"
-		runID, err := Convoke(t.Context(), s.db, s.actor, target, Options{lock: lock})
-		s.must(err)
-		if lock != nil {
-			close(mayCommit)
-		}
+		close(mayCommit)
+		m := <-math
+		s.must(m.err)
+		runID := m.runID
 		s.must(<-bio)
 		return s, s.report(runID)
 	}
