@@ -76,8 +76,10 @@ func (f *fault) Unwrap() error { return f.cause }
 func (e *execution) setAside(ctx context.Context, p *pass, at *fault) error {
 	incident := fmt.Sprintf("%d-%d", e.holder.RunID, at.applicant.CandidateID)
 	slog.ErrorContext(ctx, "a candidate could not be seated", "run", e.holder.RunID, "incident", incident, "error", at.cause)
-	next, gained := *p, e.counters
-	err := e.db.Tx(ctx, []int64{e.campaign.OrganisationID}, func(tx pgx.Tx) error {
+	var next pass
+	var gained counters
+	err := e.inTurn(ctx, func(tx pgx.Tx) error {
+		next, gained = *p, e.counters
 		revision, err := e.options.lock(ctx, tx, e.campaign)
 		if err != nil {
 			return err

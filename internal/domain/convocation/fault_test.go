@@ -149,6 +149,22 @@ func TestConvoke_TheRestIsNamedWhenItsTransactionIsRepeated(t *testing.T) {
 	}
 }
 
+// A collision while somebody at fault is set aside costs the run nothing.
+func TestConvoke_SettingAsideIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(50)})
+	s.fileMany(4, person{})
+	s.breakFor("C0002")
+	s.deadlockOnce("fault")
+	report := s.convokeWith(s.target(), Options{})
+	s.equal("refused", s.list(report, run.ListRefused), []string{"C0002 fault"})
+	if report.State != run.StateDone || report.Seated != 3 || report.Count(run.ListRefused) != 1 {
+		t.Errorf("%s: seated %d, refused %d; want 3 and 1", report.State, report.Seated, report.Count(run.ListRefused))
+	}
+	s.whole()
+}
+
 // whole fails the test unless every live claim has exactly one row in the timeline that says so,
 // one notice, and stands in the row of its sitting.
 func (s *school) whole() {

@@ -237,7 +237,7 @@ func start[R any](ctx context.Context, im *importer, k kind[R]) error {
 	im.result.RunID = id
 	err = takeIn(ctx, im, k)
 	if err == nil {
-		return im.db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		return im.write(ctx, func(tx pgx.Tx) error {
 			return run.Finish(ctx, tx, c.OrganisationID, id, im.result.counters())
 		})
 	}
@@ -413,11 +413,18 @@ func oneByOne[R any](ctx context.Context, im *importer, k kind[R], rows []*entry
 	return nil
 }
 
+// write runs fn in a transaction of its own, and again when it collided with another; a dry run leaves it out.
 func (im *importer) write(ctx context.Context, fn func(pgx.Tx) error) error {
 	if im.options.DryRun {
 		return nil
 	}
-	return im.db.Tx(ctx, []int64{im.campaign.OrganisationID}, fn)
+	var err error
+	for range mostRepeats {
+		if err = im.db.Tx(ctx, []int64{im.campaign.OrganisationID}, fn); !pg.MayRepeat(err) {
+			return err
+		}
+	}
+	return err
 }
 
 // verdicts of a chunk whose open rows are decided, copies included.

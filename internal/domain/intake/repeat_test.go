@@ -17,6 +17,7 @@ import (
 	"usher/internal/base/sheet"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/intake"
+	"usher/internal/domain/testdb"
 )
 
 // manyRows are more than two chunks of candidates without an instant of filing.
@@ -344,5 +345,34 @@ func TestCandidates_GivenReferenceLooksGenerated(t *testing.T) {
 	wantCounts(t, b.candidates(lines...), "read 4 created 0 updated 0 unchanged 4 rejected 0 ignored 0")
 	if b.snapshot() != before {
 		t.Error("the same file changed something")
+	}
+}
+
+// A collision while a chunk that went row by row is kept, or while the run is ended, costs the import nothing.
+func TestImport_KeepingAndEndingAreRepeated(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	b.owner(`alter table payment add constraint scratch check (receipt <> 'R-2')`)
+	b.owner(`
+create sequence failures; create sequence endings;
+create function fail_once() returns trigger language plpgsql security definer as $$
+begin
+  if tg_table_name = 'refusal' and nextval('failures') = 1 or tg_table_name = 'run' and nextval('endings') = 1 then
+    raise exception 'deadlock detected' using errcode = 'deadlock_detected';
+  end if;
+  return new;
+end $$;
+create trigger refusal_fails before insert on refusal for each row execute function fail_once();
+create trigger run_fails before update on run for each row when (new.state <> old.state) execute function fail_once()`)
+	r := b.payments(payHeader, "000001;5000;cash;05/05/2026;R-1", "000001;5000;cash;05/05/2026;R-2")
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 0 rejected 1 ignored 0")
+	if state := b.text(`select state from run where id = $1`, r.RunID); state != "done" {
+		t.Errorf("the run is %s", state)
+	}
+	var fired bool
+	b.must(testdb.Owner(t, b.url).QueryRow(t.Context(),
+		`select f.last_value > 1 and e.last_value > 1 from failures f, endings e`).Scan(&fired))
+	if !fired {
+		t.Error("a transaction did not fail")
 	}
 }
