@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,20 +23,77 @@ import (
 	"usher/internal/domain/account"
 )
 
+// errTooLong is what ends a chunk that takes longer than a chunk may.
+var errTooLong = errors.New("the items took too long")
+
 // chunk does the next items and keeps how far that is, in one transaction that commits only if this holding is still the
-// run's and the checkpoint still the one that it began from. It tells whether there is more.
+// run's and the checkpoint still the one that it began from. It tells whether there is more. Items that fail together, or are too
+// many for the time, are tried one by one by the chunks that follow, each in a transaction of its own; one that fails then
+// is set aside by name, and the others are done without it.
 func (h *holding) chunk(ctx context.Context) (more bool, err error) {
-	for try := 1; ; try++ {
-		more, err = h.tryChunk(ctx, h.together)
-		if pg.MayRepeat(err) && try < mostRepeats && ctx.Err() == nil {
-			continue
-		}
-		if !h.atFault(err) && !pg.MayRepeat(err) {
-			return more, err
-		}
-		// One of them is at fault, or somebody stands in the way of one: the others are done without it.
-		return h.tryChunk(ctx, h.oneByOne)
+	within, cancel := context.WithTimeoutCause(ctx, h.chunkTime(), errTooLong)
+	defer cancel()
+	more, err = h.repeatedly(within, h.together)
+	if err == nil || ctx.Err() != nil || h.listed == 0 {
+		return more, err
 	}
+	slow := errors.Is(context.Cause(within), errTooLong) || tookTooLong(err)
+	switch {
+	case !slow && !h.atFault(err) && !pg.MayRepeat(err):
+		return more, err
+	case h.point.Alone == 0:
+		return true, h.narrow(ctx, slow)
+	}
+	more, err = h.repeatedly(ctx, h.without(h.first, err))
+	if errors.Is(err, errAnother) {
+		return true, nil
+	}
+	return more, err
+}
+
+// repeatedly tries a chunk again that collided with somebody else's transaction.
+func (h *holding) repeatedly(ctx context.Context, do doing) (more bool, err error) {
+	for range mostRepeats {
+		if more, err = h.tryChunk(ctx, do); !pg.MayRepeat(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return more, err
+}
+
+// narrow keeps that as many items as failed together are to be tried one by one, whoever holds the run by then. Where they were too
+// many for the time, the chunks after them are half as large.
+func (h *holding) narrow(ctx context.Context, slow bool) error {
+	next := h.point
+	next.Alone = h.listed
+	if slow {
+		next.Most = max(1, h.listed/2)
+	}
+	cursor, err := next.text()
+	if err != nil {
+		return err
+	}
+	err = h.bounded(ctx, []int64{account.System}, func(tx pgx.Tx) error {
+		err := h.keep(ctx, tx, cursor)
+		h.at("narrowing")
+		return err
+	})
+	if err == nil {
+		h.at("narrowed")
+		h.cursor, h.point = cursor, next
+	}
+	return err
+}
+
+// size is how many items the next chunk has at most.
+func (h *holding) size() int {
+	switch {
+	case h.point.Alone > 0:
+		return 1
+	case h.point.Most > 0:
+		return min(h.point.Most, h.task.Work.Chunk)
+	}
+	return h.task.Work.Chunk
 }
 
 // fault is what an item did to the statements that were to do it, while the session stayed whole.
@@ -59,6 +117,7 @@ type doing func(ctx context.Context, tx pgx.Tx, items []Item) (Outcome, error)
 func (h *holding) tryChunk(ctx context.Context, do doing) (more bool, err error) {
 	page := h.page()
 	next, before := h.point, h.progress
+	h.listed = 0
 	defer func() {
 		if err != nil {
 			h.progress = before
@@ -66,10 +125,13 @@ func (h *holding) tryChunk(ctx context.Context, do doing) (more bool, err error)
 	}()
 	var cursor string
 	var wait bool
-	err = bounded(ctx, h.db, append([]int64{account.System}, page...), func(tx pgx.Tx) error {
+	err = h.bounded(ctx, append([]int64{account.System}, page...), func(tx pgx.Tx) error {
 		items, err := h.items(ctx, tx, page)
 		if err != nil {
 			return err
+		}
+		if h.listed = len(items); h.listed > 0 {
+			h.first = items[0].Key
 		}
 		h.at("listed")
 		if more, wait = h.advance(&next, page, items); !more {
@@ -85,11 +147,9 @@ func (h *holding) tryChunk(ctx context.Context, do doing) (more bool, err error)
 				return err
 			}
 		}
-		text, err := json.Marshal(next)
-		if err != nil {
-			return fmt.Errorf("write the checkpoint of the run: %w", err)
+		if cursor, err = next.text(); err != nil {
+			return err
 		}
-		cursor = string(text)
 		if err := h.keep(ctx, tx, cursor); err != nil {
 			return err
 		}
@@ -110,6 +170,10 @@ func (h *holding) tryChunk(ctx context.Context, do doing) (more bool, err error)
 // bounded runs fn in one transaction that sees these organisations, and that the server ends when the process was stopped in
 // the middle of it: so nobody waits for its locks for longer than for its lease.
 func bounded(ctx context.Context, db *pg.DB, organisations []int64, fn func(pgx.Tx) error) error {
+	return boundedTo(ctx, db, mostStatement, organisations, fn)
+}
+
+func boundedTo(ctx context.Context, db *pg.DB, mostStatement time.Duration, organisations []int64, fn func(pgx.Tx) error) error {
 	return db.Tx(ctx, organisations, func(tx pgx.Tx) error {
 		limit, statement := strconv.FormatInt(windowLease.Milliseconds(), 10), strconv.FormatInt(mostStatement.Milliseconds(), 10)
 		_, err := tx.Exec(ctx, `
@@ -120,6 +184,11 @@ select set_config('idle_in_transaction_session_timeout', $1, true), set_config('
 		}
 		return fn(tx)
 	})
+}
+
+// bounded is a transaction of this execution.
+func (h *holding) bounded(ctx context.Context, organisations []int64, fn func(pgx.Tx) error) error {
+	return boundedTo(ctx, h.db, h.statement(), organisations, fn)
 }
 
 // page are the organisations whose items are listed next. On the way back to the items that were locked, their own rows say
@@ -140,11 +209,11 @@ func (h *holding) items(ctx context.Context, tx pgx.Tx, page []int64) ([]Item, e
 	if len(page) == 0 {
 		return nil, nil
 	}
-	items, err := h.task.Work.Next(ctx, tx, h.window, page, h.point.After, h.task.Work.Chunk)
+	items, err := h.task.Work.Next(ctx, tx, h.window, page, h.point.After, h.size())
 	if err != nil {
 		return nil, fmt.Errorf("list the next items of %s: %w", h.task.Name, err)
 	}
-	if len(items) > h.task.Work.Chunk || !slices.IsSortedFunc(items, compare) || len(items) > 0 && compare(items[0], Item{Key: h.point.After}) <= 0 {
+	if len(items) > h.size() || !slices.IsSortedFunc(items, compare) || len(items) > 0 && compare(items[0], Item{Key: h.point.After}) <= 0 {
 		return nil, errTask{fmt.Errorf("the task %s lists items out of order: some would be passed over, or done for ever", h.task.Name)}
 	}
 	return items, nil
@@ -157,6 +226,10 @@ func compare(a, b Item) int {
 // advance moves the checkpoint behind the items. Where they end, it goes to the next organisations, then to the items that
 // were locked, pass after pass until there are none or some passes did not do one. wait: give the others time first.
 func (h *holding) advance(next *checkpoint, page []int64, items []Item) (more, wait bool) {
+	if len(items) == 0 { // where they were to be tried alone, they are gone
+		next.Alone = 0
+	}
+	next.Alone = max(0, next.Alone-1)
 	switch {
 	case len(items) > 0 && next.Pass == 0:
 		next.After = items[len(items)-1].Key
@@ -186,7 +259,7 @@ func (h *holding) left(ctx context.Context, tx pgx.Tx) ([]Item, error) {
 	rows, err := tx.Query(ctx, `
 select id, item, reference, name from refusal
  where organisation_id = $1 and run_id = $2 and list = $3 and id > $4 order by id limit $5`,
-		account.System, h.holder.RunID, ListLeft, h.point.Row, h.task.Work.Chunk)
+		account.System, h.holder.RunID, ListLeft, h.point.Row, h.size())
 	if err != nil {
 		return nil, fmt.Errorf("list what was left: %w", err)
 	}
@@ -249,30 +322,31 @@ func (h *holding) together(ctx context.Context, tx pgx.Tx, items []Item) (Outcom
 
 // ofItem tells whether a refusal that may speak of the server may as well speak of one item: its statement takes too long, or
 // its row is damaged. Tried by itself, it shows.
-func ofItem(code string) bool { return code == "57014" || strings.HasPrefix(code, "XX") }
+func ofItem(code string) bool { return code == statementTooLong || strings.HasPrefix(code, "XX") }
 
-// oneByOne does each item by itself. One that fails is set aside with an incident, under which the log tells why.
-func (h *holding) oneByOne(ctx context.Context, tx pgx.Tx, items []Item) (Outcome, error) {
-	var all Outcome
-	for _, item := range items {
-		err := pg.Within(ctx, tx, func(tx pgx.Tx) error {
-			one, err := h.together(ctx, tx, []Item{item})
-			if err == nil {
-				all.Changed, all.Held, all.Refused = all.Changed+one.Changed, append(all.Held, one.Held...), append(all.Refused, one.Refused...)
-			}
-			return err
-		})
+// statementTooLong is what the server says of a statement that it ended.
+const statementTooLong = "57014"
+
+func tookTooLong(err error) bool {
+	var refusal *pgconn.PgError
+	return errors.As(err, &refusal) && refusal.Code == statementTooLong
+}
+
+// errAnother is the answer to whoever wants to leave an item out that is not the next one any more.
+var errAnother = errors.New("another item is the next one by now")
+
+// without does not do the item that failed alone. It is set aside with an incident, under which the log tells why; where somebody
+// stands in its way, it is come back to.
+func (h *holding) without(failed Key, cause error) doing {
+	return func(ctx context.Context, _ pgx.Tx, items []Item) (Outcome, error) {
 		switch {
-		case err == nil:
-		case pg.MayRepeat(err) && ctx.Err() == nil:
-			all.Held = append(all.Held, item)
-		case h.atFault(err):
-			all.Refused = append(all.Refused, h.nameFault(ctx, item, err))
-		default:
-			return all, err
+		case len(items) != 1 || items[0].Key != failed:
+			return Outcome{}, errAnother
+		case pg.MayRepeat(cause):
+			return Outcome{Held: items}, nil
 		}
+		return Outcome{Refused: []Refusal{h.nameFault(ctx, items[0], cause)}}, nil
 	}
-	return all, nil
 }
 
 func (h *holding) nameFault(ctx context.Context, item Item, err error) Refusal {

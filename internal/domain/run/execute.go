@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -24,7 +25,8 @@ const (
 	endingTimeout   = 10 * time.Second
 	mostRepeats     = 3           // of a chunk that collided with somebody else's transaction
 	mostFruitlessly = 3           // passes over the items that others had locked, without one of them done
-	mostStatement   = time.Minute // of a chunk; one that takes longer is tried item by item
+	mostStatement   = time.Minute // where the executor says nothing else; one that takes longer is ended by the server
+	statementsApart = 5           // of a holding besides its chunks: to take it, to look for whom it is, to count, to narrow, to end
 	organisationsOf = 500         // organisations that one transaction names at once
 )
 
@@ -38,11 +40,24 @@ type Executor struct {
 	Enqueue   Enqueue         // hands the run over when this one stops before its end
 	Holder    string          // names this process to whoever asks who holds a run
 	Budget    time.Duration   // after that, the run is handed over, so that others get their turn; 0: none
+	Statement time.Duration   // of a chunk, at most; items whose statement takes longer are tried one by one; 0: a minute
 	Stop      <-chan struct{} // closed: finish the chunk, hand the run over, and return; nil: never
 	Progress  func(Progress)  // called after each chunk; nil: nobody looks
 
 	step func(name string) // called at each named step, where a test may end the process
 	wait func(ctx context.Context, d time.Duration) error
+}
+
+func (e Executor) statement() time.Duration { return cmp.Or(e.Statement, mostStatement) }
+
+// chunkTime is how long a chunk may take with all its statements, and tried again after it collided with somebody: a little
+// longer than one statement, whose end by the server leaves the session whole.
+func (e Executor) chunkTime() time.Duration { return e.statement() * 3 / 2 }
+
+// Longest is how long an execution with a budget lasts at most, whatever its items do: the last chunk begins just within it. Whoever
+// ends an execution from outside waits for longer, or what is slow would never be named.
+func (e Executor) Longest() time.Duration {
+	return e.Budget + e.chunkTime() + statementsApart*e.statement() + endingTimeout
 }
 
 // Progress is how far a run is. What the check run_counters_whole demands of its row.
@@ -94,6 +109,17 @@ type checkpoint struct {
 	Row       int64 `json:"row,omitempty"`       // the last of them that this pass met
 	Fruitful  bool  `json:"fruitful,omitempty"`  // this pass did one of them
 	Fruitless int   `json:"fruitless,omitempty"` // passes before it that did none
+	Alone     int   `json:"alone,omitempty"`     // items, of those that come next, that failed together: each is tried by itself
+	Most      int   `json:"most,omitempty"`      // items of one chunk, since as many as the task wants took too long; 0: as many
+}
+
+// text is the checkpoint as it is kept.
+func (c checkpoint) text() (string, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("write the checkpoint of the run: %w", err)
+	}
+	return string(text), nil
 }
 
 // holding is one execution under way.
@@ -108,6 +134,8 @@ type holding struct {
 	progress Progress
 	orgs     []int64
 	lastRow  int64
+	listed   int // items of the chunk that was tried last
+	first    Key // … and the first of them
 
 	unreadable string // what of the row cannot be read
 }
@@ -321,24 +349,39 @@ func (h *holding) stopping() bool {
 
 // organisations reads for whom the window is, and, at its very beginning, how much there is to do.
 func (h *holding) organisations(ctx context.Context) error {
-	err := bounded(ctx, h.db, []int64{account.System}, func(tx pgx.Tx) error {
+	err := h.bounded(ctx, []int64{account.System}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `select organisations_in_zone($1)`, h.task.organisationsOf(h.window.Zone))
 		if err != nil {
 			return err
 		}
-		if h.orgs, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || h.task.Work.Count == nil || h.cursor != "" {
-			return err
-		}
-		return h.count(ctx, tx)
+		h.orgs, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("look what the run is for: %w", err)
+	}
+	if h.task.Work.Count == nil || h.cursor != "" {
+		return nil
+	}
+	within, cancel := context.WithTimeoutCause(ctx, h.chunkTime(), errTooLong)
+	defer cancel()
+	err = h.bounded(within, []int64{account.System}, func(tx pgx.Tx) error { return h.count(within, tx) })
+	if err != nil && ctx.Err() == nil && (errors.Is(context.Cause(within), errTooLong) || tookTooLong(err)) {
+		// How much there is would only have been shown: what takes too long to be counted may still be done, chunk by chunk.
+		h.progress.Expected = 0
+		slog.WarnContext(ctx, "it takes too long to count what a run has to do: its remaining time is unknown", "task", h.task.Name,
+			"window", h.window.Key, "run", h.holder.RunID)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("count what the run has to do: %w", err)
 	}
 	return nil
 }
 
 // count foresees how much there is to do, for a bounded number of organisations at once.
 func (h *holding) count(ctx context.Context, tx pgx.Tx) error {
+	h.progress.Expected = 0
 	for page := range slices.Chunk(h.orgs, organisationsOf) {
 		if err := pg.See(ctx, tx, append([]int64{account.System}, page...)...); err != nil {
 			return err

@@ -46,7 +46,7 @@ func TestRows_ThatCouldNotBeReadAreRefused(t *testing.T) {
 		})
 	}
 	// What the program writes is not: the longest checkpoint that there can be, and each of its fields.
-	s.owner(`update run set cursor = '{"after":{"OrganisationID":9223372036854775807,"ID":9223372036854775807},"left":1,"pass":2,"row":3,"fruitful":true,"fruitless":1}'`,
+	s.owner(`update run set cursor = '{"after":{"OrganisationID":9223372036854775807,"ID":9223372036854775807},"left":1,"pass":2,"row":3,"fruitful":true,"fruitless":1,"alone":50,"most":25}'`,
 		`update run set counters = '{"expected":9223372036854775807,"done":1,"changed":0,"refused":0}'`)
 }
 

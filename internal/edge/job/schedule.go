@@ -67,6 +67,10 @@ type windowWorker struct {
 	log      *slog.Logger
 }
 
+// Timeout is longer than any execution lasts: River's own would end the trial of a slow item before that item is named. What stops
+// a holder that lost its run is the lease.
+func (w *windowWorker) Timeout(*river.Job[RunWindow]) time.Duration { return w.executor.Longest() }
+
 // Work works on the run for its budget. A run that somebody else holds is left to them, and that is no error. What broke a
 // holding off is said here, once, and ends there: the run's row holds it, and the planner has the run taken again.
 func (w *windowWorker) Work(ctx context.Context, job *river.Job[RunWindow]) error {
