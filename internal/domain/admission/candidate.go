@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -43,23 +42,25 @@ func FullName(family, given string) string {
 	return family + " " + given
 }
 
-// FindCandidate finds a candidate of the campaign by reference.
+// FindCandidate finds a candidate of the campaign by reference, in whatever capitals or width of digits it is written, as a list
+// of candidates does.
 func FindCandidate(ctx context.Context, tx pgx.Tx, c Campaign, reference string) (Candidate, error) {
 	rows, err := tx.Query(ctx, `
 select id, reference, family_name, given_name, email, phone, locale, needs_accessible, status_id, centre_id, filed_at,
        fee_waived_at, paid_minor
-  from candidate where organisation_id = $1 and campaign_id = $2 and reference = $3`, c.OrganisationID, c.ID, reference)
+  from candidate where organisation_id = $1 and campaign_id = $2 and name_key(reference) = name_key($3)
+ order by reference = $3 desc limit 2`, c.OrganisationID, c.ID, reference)
 	if err != nil {
 		return Candidate{}, fmt.Errorf("find the candidate: %w", err)
 	}
-	candidate, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Candidate])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Candidate{}, problem.NotFound("candidate_unknown", problem.Facts{"candidate": reference, "campaign": c.Slug})
-	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Candidate])
 	if err != nil {
 		return Candidate{}, fmt.Errorf("read the candidate: %w", err)
 	}
-	return candidate, nil
+	if len(found) == 0 || len(found) > 1 && found[0].Reference != reference { // two of older lists: neither is meant for certain
+		return Candidate{}, problem.NotFound("candidate_unknown", problem.Facts{"candidate": reference, "campaign": c.Slug})
+	}
+	return found[0], nil
 }
 
 // ChangeStatus moves a candidate to another step of the workflow. A seat that they have is kept:

@@ -34,14 +34,15 @@ func EditCandidate(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, r
 		if _, err := Lock(ctx, tx, c); err != nil {
 			return err
 		}
-		found, err := FiledUnder(ctx, tx, c, []string{reference}, nil)
+		candidate, err := FindCandidate(ctx, tx, c, reference)
 		if err != nil {
 			return err
 		}
-		if len(found) == 0 {
-			return problem.NotFound("candidate_unknown", problem.Facts{"candidate": reference, "campaign": c.Slug})
+		filed, err := FiledOf(ctx, tx, c, []int64{candidate.ID})
+		if err != nil {
+			return err
 		}
-		before := found[0]
+		before := filed[candidate.ID]
 		after = before
 		if changes, err = edit(ctx, tx, c, &after); err != nil || len(changes) == 0 {
 			return err

@@ -58,6 +58,17 @@ select`+filedColumns+`
 	return collectFiled(rows, err)
 }
 
+// FiledAs reads the candidates whose references differ from these in capitals and forms of letters and digits at most.
+func FiledAs(ctx context.Context, tx pgx.Tx, c Campaign, references []string) ([]Filed, error) {
+	rows, err := tx.Query(ctx, `
+select`+filedColumns+`
+  from (select distinct found.id from unnest($3::text[]) w(reference), lateral (
+          select k.id from candidate k
+           where k.organisation_id = $1 and k.campaign_id = $2 and name_key(k.reference) = name_key(w.reference) offset 0) found) them,
+       lateral (select * from candidate k where k.organisation_id = $1 and k.id = them.id limit 1) k`, c.OrganisationID, c.ID, references)
+	return collectFiled(rows, err)
+}
+
 // FiledOf reads candidates by their ids.
 func FiledOf(ctx context.Context, tx pgx.Tx, c Campaign, ids []int64) (map[int64]Filed, error) {
 	if len(ids) == 0 {

@@ -18,8 +18,21 @@ import (
 // nameKey compares names as the database's name_key does: without regard to case and spacing, by the
 // full rules of Unicode, where the small form of a letter may be two, or depend on where it stands.
 func nameKey(text string) string {
+	if isPlain(text) { // nearly every reference: a whole campaign's are compared under its lock
+		return strings.ToLower(text)
+	}
 	// A Caser keeps a state: each text has its own.
 	return cases.Lower(language.Und).String(strings.Join(strings.Fields(norm.NFKC.String(text)), " "))
+}
+
+// isPlain reports whether a text is of ASCII letters, digits and signs only, without a space.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // foldWords is admission.Fold with the words kept apart.

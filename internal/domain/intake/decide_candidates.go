@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/text/unicode/norm"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
@@ -305,7 +304,8 @@ func (k *candidates) lookUpNear(ctx context.Context, tx pgx.Tx, references []str
 }
 
 // foldReference compares references as people write them: capitals, and forms of letters and digits, make no other one.
-func foldReference(reference string) string { return strings.ToLower(norm.NFKC.String(reference)) }
+// It is the name_key by which the database finds them.
+func foldReference(reference string) string { return nameKey(reference) }
 
 // Spreadsheets take a reference of digits for a number: 417 comes back as 417.0, and 1000 as 1E3.
 var (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
@@ -70,7 +71,7 @@ func (k *payments) prepare(ctx context.Context) error {
 		if e.outcome == pending && e.record.base != (digest{}) {
 			k.inFile[e.record.base]++
 			k.withoutReceipt++
-			k.payers[e.record.candidate] = true
+			k.payers[foldReference(e.record.candidate)] = true
 		}
 		return nil
 	})
@@ -186,12 +187,12 @@ func (k *payments) lookAtNewLists(ctx context.Context, tx pgx.Tx) error {
 }
 
 func baseOf(candidate string, minor int64, method string, at time.Time) digest {
-	return digestOf(candidate, strconv.FormatInt(minor, 10), nameKey(method), strconv.FormatInt(at.UnixMicro(), 10))
+	return digestOf(foldReference(candidate), strconv.FormatInt(minor, 10), nameKey(method), strconv.FormatInt(at.UnixMicro(), 10))
 }
 
 func (k *payments) read(e *entry[paymentRow]) {
 	r, v := &e.record, &e.verdict
-	r.candidate, r.method, r.receipt = k.text(v, colCandidate, mostCode), k.text(v, colMethod, mostText), k.text(v, colReceipt, mostCode)
+	r.candidate, r.method, r.receipt = norm.NFKC.String(k.text(v, colCandidate, mostCode)), k.text(v, colMethod, mostText), k.text(v, colReceipt, mostCode)
 	v.reference = r.candidate
 	if v.outcome == pending && r.candidate == "" {
 		v.rejectField(k.importer, colCandidate, "candidate_missing", nil)
@@ -256,7 +257,7 @@ func (k *payments) settle([]*entry[paymentRow]) { maps.Copy(k.receipts, k.plan.w
 // paymentPlan is what a chunk will write.
 type paymentPlan struct {
 	now        time.Time
-	candidates map[string]admission.Filed
+	candidates map[string][]admission.Filed // as references are compared
 	statuses   map[int64]admission.Status
 	receipts   map[string][]payment.Recorded
 	equal      map[digest][]payment.Recorded // without a receipt number
@@ -290,20 +291,21 @@ func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentR
 		if r := e.record.receipt; r != "" {
 			receipts = append(receipts, r, strings.ToUpper(r), strings.ToLower(r))
 		} else {
-			payers = append(payers, e.record.candidate)
+			payers = append(payers, foldReference(e.record.candidate))
 		}
 	}
 	slices.Sort(payers)
 	if plan.now, err = pg.Now(ctx, tx); err != nil {
 		return err
 	}
-	filed, err := admission.FiledUnder(ctx, tx, k.campaign, references, nil)
+	filed, err := admission.FiledAs(ctx, tx, k.campaign, references)
 	if err != nil {
 		return err
 	}
-	plan.candidates = map[string]admission.Filed{}
+	plan.candidates = map[string][]admission.Filed{}
 	for _, f := range filed {
-		plan.candidates[f.Reference] = f
+		key := foldReference(f.Reference)
+		plan.candidates[key] = append(plan.candidates[key], f)
 	}
 	statuses, err := admission.Statuses(ctx, tx, k.campaign)
 	if err != nil {
@@ -333,11 +335,23 @@ func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentR
 	return nil
 }
 
+// candidate is whom a reference means, as admission.FindCandidate finds them.
+func (plan *paymentPlan) candidate(reference string) (admission.Filed, bool) {
+	alike := plan.candidates[foldReference(reference)]
+	if at := slices.IndexFunc(alike, func(f admission.Filed) bool { return f.Reference == reference }); at >= 0 {
+		return alike[at], true
+	}
+	if len(alike) != 1 {
+		return admission.Filed{}, false
+	}
+	return alike[0], true
+}
+
 func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 	r, v := &e.record, &e.verdict
-	candidate, exists := plan.candidates[r.candidate]
+	candidate, exists := plan.candidate(r.candidate)
 	if exists {
-		v.name = candidate.Name()
+		r.candidate, v.reference, v.name = candidate.Reference, candidate.Reference, candidate.Name()
 	}
 	if r.receipt != "" && k.decideReceipt(v, r, plan.receipts[r.receipt]) {
 		return

@@ -254,6 +254,46 @@ func TestPayments_AReceiptOfARowThatFailedIsNotCompared(t *testing.T) {
 	wantSaid(t, b.payments(payHeader, "000001;6000;cash;05/05/2026;R-2", "000001;6000;cash;05/05/2026;r-2").Warnings, "3:n° de reçu:receipt_perhaps_same")
 }
 
+// One rule for references: a list of payments, the counter and whoever corrects a file find the candidate whom a list of
+// candidates finds, in whatever capitals and width of digits the reference is written.
+func TestReferences_InOtherCapitalsAreTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	b.candidates("dossier;nom;prénom;statut", "A1;Diop;Awa;accepted", "Ｈ9;Fall;Ali;accepted", "Éa-2;Ba;Sira;accepted")
+	const header = "dossier;montant;reçu le;n° de reçu"
+	lines := []string{header, "a1;5000;05/05/2026;", "h9;4000;05/05/2026;", "H９;4000;05/05/2026;", "éA-2;3000;05/05/2026;R-1"}
+	wantCounts(t, b.payments(lines...), "read 4 created 4 updated 0 unchanged 0 rejected 0 ignored 0")
+	// The same payments in other capitals are repeats, with a receipt number as without.
+	r := b.payments(header, "A1;5000;05/05/2026;", "H9;4000;05/05/2026;", "h9;4000;05/05/2026;", "ÉA-2;3000;05/05/2026;R-1")
+	wantCounts(t, r, "read 4 created 0 updated 0 unchanged 4 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "")
+	if got := b.paid(); got != "5000 8000 3000" {
+		t.Errorf("paid %s", got)
+	}
+	_, err := payment.Record(t.Context(), b.db, b.actor, "concours", "ａ1", payment.Payment{AmountMinor: 100, Method: "cash", Receipt: "R-2"})
+	b.must(err)
+	email := "awa@example.org"
+	done, err := intake.EditCandidate(t.Context(), b.db, b.actor, "concours", "a1", intake.Correction{Email: &email})
+	if b.must(err); done.Reference != "A1" {
+		t.Errorf("corrected %s", done.Reference)
+	}
+	_, err = payment.List(t.Context(), b.db, b.actor, "concours", "a2")
+	if !problem.Has(err, "candidate_unknown") {
+		t.Errorf("another reference was answered with %v", err)
+	}
+	// Two of older lists that differ in capitals only: each is found as it is written, and no other spelling means one of them.
+	b.owner(`insert into candidate (organisation_id, campaign_id, reference, family_name, locale, status_id, filed_at)
+select organisation_id, campaign_id, 'éa-2', 'Sy', locale, status_id, filed_at from candidate where reference = 'A1'`)
+	r = b.payments(header, "éa-2;10;05/05/2026;R-3", "Éa-2;20;05/05/2026;R-4", "ÉA-2;30;05/05/2026;R-5")
+	wantSaid(t, r.Rejected, "4:dossier:payment_candidate_unknown")
+	if got := b.text("select string_agg(paid_minor::text, ' ' order by family_name) from candidate where name_key(reference) = 'éa-2'"); got != "3020 10" {
+		t.Errorf("paid %s", got)
+	}
+	if _, err = payment.List(t.Context(), b.db, b.actor, "concours", "ÉA-2"); !problem.Has(err, "candidate_unknown") {
+		t.Errorf("either of two was answered with %v", err)
+	}
+}
+
 func TestPayments_ALongListCorrectedInARow(t *testing.T) {
 	t.Parallel()
 	b := payers(t)

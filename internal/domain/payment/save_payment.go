@@ -93,7 +93,8 @@ select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.gi
  order by p.id`, c.OrganisationID, keys))
 }
 
-// RecordedWithoutReceipt reads what these candidates paid without a receipt number.
+// RecordedWithoutReceipt reads what these candidates paid without a receipt number. Each must be named once: capitals make no
+// other reference.
 func RecordedWithoutReceipt(ctx context.Context, tx pgx.Tx, c admission.Campaign, references []string) ([]Recorded, error) {
 	if len(references) == 0 {
 		return nil, nil
@@ -103,7 +104,7 @@ select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.gi
        p.received_at, p.receipt, p.source, `+isReversed+`
   from unnest($3::text[]) w(reference),
        lateral (select * from candidate k
-                 where k.organisation_id = $1 and k.campaign_id = $2 and k.reference = w.reference limit 1) k,
+                 where k.organisation_id = $1 and k.campaign_id = $2 and name_key(k.reference) = name_key(w.reference) offset 0) k,
        lateral (select * from payment p
                  where p.organisation_id = $1 and p.candidate_id = k.id and p.receipt = '' and p.reverses_id is null
                 offset 0) p
