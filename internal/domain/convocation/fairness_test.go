@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,10 +70,20 @@ select distinct e.reference, r.started_at, r.id || ': ' || e.reference || ' behi
 	return named
 }
 
+// fairnessSeed names the variable with which the test plays campaigns again, as a failure prints it. How the runs interleave is
+// the machine's.
+const fairnessSeed = "USHER_TEST_FAIRNESS_SEED"
+
 func TestConvoke_IsFairHoweverRunsPaymentsAndReleasesInterleave(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := rand.Uint64()
+	if text := os.Getenv(fairnessSeed); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", fairnessSeed, err)
+		}
+	}
+	t.Logf("%s=%d plays the same campaigns again", fairnessSeed, seed)
 	for round := range uint64(3) {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
 			t.Parallel()
