@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -100,14 +101,17 @@ func plan(ctx context.Context, db *pg.DB, catalogue run.Catalogue) error {
 	looks, alarms := time.NewTicker(planEvery), time.NewTicker(alarmEvery)
 	defer looks.Stop()
 	defer alarms.Stop()
+	sounding := alarm{log: slog.Default()}
+	look(ctx, db, planner)
+	sounding.look(ctx, db, catalogue)
 	for {
-		look(ctx, db, planner)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-looks.C:
+			look(ctx, db, planner)
 		case <-alarms.C:
-			alarm(ctx, db, catalogue, slog.Default())
+			sounding.look(ctx, db, catalogue)
 		}
 	}
 }
@@ -143,14 +147,48 @@ func look(ctx context.Context, db *pg.DB, planner run.Planner) {
 	}
 }
 
-func alarm(ctx context.Context, db *pg.DB, catalogue run.Catalogue, log *slog.Logger) {
-	late, err := run.Late(ctx, db, catalogue)
+// alarm says what is late, failed or refused something: at once when its process begins, and then each thing once, and once more
+// when it stands otherwise. What is late is said again each hour: it may stay so for ever.
+type alarm struct {
+	log    *slog.Logger
+	within time.Duration // 0: planWithin
+	said   map[int64]alarmed
+	at     map[int64]time.Time
+}
+
+// alarmed is how a run stood when it was said.
+type alarmed struct {
+	ended, failed bool
+	refused       int64 // of one that has ended
+}
+
+// alarmAgain is how often a run that does not end is said.
+const alarmAgain = time.Hour
+
+func (a *alarm) look(ctx context.Context, db *pg.DB, catalogue run.Catalogue) {
+	within, cancel := context.WithTimeout(ctx, cmp.Or(a.within, planWithin))
+	defer cancel()
+	late, err := run.Late(within, db, catalogue)
 	if err != nil {
-		log.ErrorContext(ctx, "nobody knows whether runs are late", "error", err)
+		if ctx.Err() == nil {
+			a.log.ErrorContext(ctx, "nobody knows whether runs are late", "error", err)
+		}
 		return
 	}
+	said, at := make(map[int64]alarmed, len(late)), make(map[int64]time.Time, len(late)) // what is late no more is forgotten
 	for _, r := range late {
-		log.ErrorContext(ctx, "a run is late, failed or refused something", "task", r.Task, "window", r.Key, "run", r.ID, "state", r.State,
+		now := alarmed{ended: r.FinishedAt != nil, failed: r.State == run.StateFailed}
+		if now.ended {
+			now.refused = r.Progress.Refused
+		}
+		before, known := a.said[r.ID]
+		said[r.ID], at[r.ID] = now, a.at[r.ID]
+		if known && before == now && (now.ended || time.Since(a.at[r.ID]) < alarmAgain) {
+			continue
+		}
+		at[r.ID] = time.Now()
+		a.log.ErrorContext(ctx, "a run is late, failed or refused something", "task", r.Task, "window", r.Key, "run", r.ID, "state", r.State,
 			"refused", r.Progress.Refused, "unreadable", r.Unreadable, "holder", r.Holder, "due_at", r.DueAt, "error", r.Error)
 	}
+	a.said, a.at = said, at
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
@@ -95,8 +96,9 @@ values (0, 7, 'seal-timeline', '2026-11-28', '{}', 'schedule', 'UTC', '2026-11-2
 		act(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: LogLevel})))
 		return said.String()
 	}
+	var sounding alarm
 	sound := func() string {
-		return log(func(to *slog.Logger) { alarm(t.Context(), db, Catalogue(), to) })
+		return log(func(to *slog.Logger) { sounding.log = to; sounding.look(t.Context(), db, Catalogue()) })
 	}
 	skip := func() string {
 		return log(func(to *slog.Logger) {
@@ -110,6 +112,13 @@ values (0, 7, 'seal-timeline', '2026-11-28', '{}', 'schedule', 'UTC', '2026-11-2
 		!strings.Contains(said, "task=seal-timeline window=2026-11-28 run=7") || !strings.Contains(said, "holder=elsewhere/1") {
 		t.Errorf("the alarm says %q", said)
 	}
+	if said := sound(); said != "" {
+		t.Errorf("five minutes later, it says again %q", said)
+	}
+	sounding.at[7] = time.Now().Add(-alarmAgain)
+	if said := sound(); strings.Count(said, "\n") != 1 {
+		t.Errorf("an hour later, it says %q", said)
+	}
 	if said := skip(); !strings.Contains(said, "level=WARN") || !strings.Contains(said, "overdue=false") {
 		t.Errorf("held for less than two hours, it says %q", said)
 	}
@@ -120,5 +129,32 @@ values (0, 7, 'seal-timeline', '2026-11-28', '{}', 'schedule', 'UTC', '2026-11-2
 	change(`update run set due_at = clock() - interval '1 hour'`)
 	if said := sound(); said != "" {
 		t.Errorf("in time, the alarm says %q", said)
+	}
+	// What failed is said once by each process, whichever ended it, and at once by one that begins.
+	change(`update run set state = 'failed', finished_at = clock()`)
+	for nth, want := range []int{1, 0, 0} {
+		if said := sound(); strings.Count(said, "\n") != want {
+			t.Errorf("the look %d after it failed says %q", nth, said)
+		}
+	}
+	sounding = alarm{}
+	if said := sound(); strings.Count(said, "\n") != 1 {
+		t.Errorf("another process says %q", said)
+	}
+}
+
+// An alarm that waits for the database lets the planner of its process go on.
+func TestAlarm_IsBounded(t *testing.T) {
+	t.Parallel()
+	db, url := testdb.NewWithURL(t)
+	owner := testdb.Owner(t, url)
+	if _, err := owner.Exec(t.Context(), `begin; lock table run`); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	sounding := alarm{log: slog.New(slog.NewTextHandler(&said, nil)), within: 100 * time.Millisecond}
+	sounding.look(t.Context(), db, Catalogue())
+	if !strings.Contains(said.String(), "nobody knows whether runs are late") {
+		t.Errorf("it says %q", said.String())
 	}
 }
