@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,11 +36,15 @@ type Result struct {
 	Error    string
 
 	Unreadable bool // somebody changed the counters of its row into something else
+
+	// Why the window was left: it is not due in its zone yet, or this program does not know the zone. Others of its key were run.
+	Left error
 }
 
 // Run runs windows by hand until each ends, one after the other. A window that is done is left as it is; one that failed is
 // begun anew, and so is one that is done where that is wanted, each in a run of its own: the earlier one's report stays. One that
-// somebody holds is left to them. The timeline of the installation says who asked. Only who administers the installation may. Refusals: task_unknown,
+// somebody holds is left to them. Of the windows of all zones, those are run that can be, and the others named (Result.Left); where none
+// can be, the first says why. The timeline of the installation says who asked. Only who administers the installation may. Refusals: task_unknown,
 // window_invalid, window_not_due, run_lost, run_passed.
 func (e Executor) Run(ctx context.Context, db *pg.DB, actor timeline.Actor, wanted Wanted) ([]Result, error) {
 	if err := account.Allow(actor, account.Operate); err != nil {
@@ -54,8 +59,12 @@ func (e Executor) Run(ctx context.Context, db *pg.DB, actor timeline.Actor, want
 		return nil, err
 	}
 	results := make([]Result, 0, len(windows))
-	for _, window := range windows {
-		result, err := e.runWindow(ctx, db, actor, task, window, wanted.Again)
+	for _, each := range windows {
+		if each.left != nil {
+			results = append(results, Result{Window: each.Window, Left: each.left})
+			continue
+		}
+		result, err := e.runWindow(ctx, db, actor, task, each.Window, wanted.Again)
 		results = append(results, result)
 		if err != nil {
 			return results, err
@@ -64,8 +73,14 @@ func (e Executor) Run(ctx context.Context, db *pg.DB, actor timeline.Actor, want
 	return results, nil
 }
 
+// named is a window that a key names, or the reason why it cannot be run.
+type named struct {
+	Window
+	left error
+}
+
 // windowsOf are the windows that a key names, in the zones that are in use.
-func windowsOf(ctx context.Context, db *pg.DB, task Task, key string) (windows []Window, err error) {
+func windowsOf(ctx context.Context, db *pg.DB, task Task, key string) (windows []named, err error) {
 	err = db.Read(ctx, []int64{account.System}, func(tx pgx.Tx) error {
 		now, err := pg.Now(ctx, tx)
 		if err != nil {
@@ -75,26 +90,44 @@ func windowsOf(ctx context.Context, db *pg.DB, task Task, key string) (windows [
 		if err != nil {
 			return err
 		}
-		zones := task.zones(inUse)
-		if _, named, found := strings.Cut(key, "@"); found && task.PerZone {
-			zones = []string{named}
-		}
-		for _, name := range zones {
-			zone, err := time.LoadLocation(name)
-			if err != nil {
-				return problem.Invalid("time_zone_unknown", problem.Facts{"zone": name}).Because(err)
-			}
-			window, err := task.window(key, zone, now)
-			if err != nil {
-				return err
-			}
-			if window.Key != "" {
-				windows = append(windows, window)
-			}
-		}
-		return nil
+		windows, err = task.windows(key, inUse, now)
+		return err
 	})
 	return windows, err
+}
+
+func (t Task) windows(key string, inUse []string, now time.Time) (windows []named, err error) {
+	zones := t.zones(inUse)
+	if _, zone, found := strings.Cut(key, "@"); found && t.PerZone {
+		zones = []string{zone}
+	}
+	var left error
+	able := false
+	for _, name := range zones {
+		window, err := t.windowIn(key, name, now)
+		switch {
+		case problem.Has(err, "window_not_due"), problem.Has(err, "time_zone_unknown"):
+			left = cmp.Or(left, err)
+			windows = append(windows, named{Window: Window{Key: window.Key, Zone: name}, left: err})
+		case err != nil:
+			return nil, err
+		case window.Key != "":
+			able = true
+			windows = append(windows, named{Window: window})
+		}
+	}
+	if !able {
+		return nil, left
+	}
+	return windows, nil
+}
+
+func (t Task) windowIn(key, name string, now time.Time) (Window, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return Window{Key: strings.TrimSuffix(key, "@"+name) + "@" + name}, problem.Invalid("time_zone_unknown", problem.Facts{"zone": name}).Because(err)
+	}
+	return t.window(key, zone, now)
 }
 
 // window reads the key of a window in a zone; empty: the one that became due last.

@@ -169,14 +169,30 @@ select w.nth::int - 1 from unnest($1::text[], $2::text[]) with ordinality w(name
 	return nil
 }
 
-// zonesInUse are the zones of the organisations, each once.
-func zonesInUse(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	rows, err := tx.Query(ctx, `select zones_in_use()`)
+const (
+	// zonesApart is more than the clocks of two zones can lie apart beyond the shortest day: of two days of one name, the one of a
+	// zone may be over before the other begins.
+	zonesApart = 4 * time.Hour
+	// zoneKept is for how long a zone has windows after the last of its organisations left it: the longest window begins a month
+	// before it is due, and may be due on any of the next; and a month more, for a schedule that nobody worked on.
+	zoneKept = 93 * 24 * time.Hour
+)
+
+// zonesInUse are the zones of the organisations, each once, and those that one of them left so lately that a window of it may still be
+// for them. One that this program does not know, and that nobody has any more, was a slip.
+func zonesInUse(ctx context.Context, tx pgx.Tx) (zones []string, err error) {
+	rows, err := tx.Query(ctx, `select zone, in_use from zones_of_windows($1)`, zoneKept)
 	if err != nil {
 		return nil, fmt.Errorf("read the zones in use: %w", err)
 	}
-	zones, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
+	var zone string
+	var inUse bool
+	if _, err = pgx.ForEachRow(rows, []any{&zone, &inUse}, func() error {
+		if _, unknown := time.LoadLocation(zone); unknown == nil || inUse {
+			zones = append(zones, zone)
+		}
+		return nil
+	}); err != nil {
 		return nil, fmt.Errorf("read the zones in use: %w", err)
 	}
 	return zones, nil
@@ -190,7 +206,9 @@ func (t Task) zones(inUse []string) []string {
 	return []string{t.Zone}
 }
 
-// organisationsOf is the zone whose organisations a window is for; empty: all of them.
+// organisationsOf is the zone whose organisations a window is for; empty: all of them. It is for those that have the zone when it
+// is run, and for those that had it at any time since the window began: an organisation that moves to another zone is in the windows of
+// both, and in at least one of each name. That it is done once is the task's own key, which therefore names no zone.
 func (t Task) organisationsOf(zone string) string {
 	if t.PerZone {
 		return zone

@@ -350,7 +350,7 @@ func (h *holding) stopping() bool {
 // organisations reads for whom the window is, and, at its very beginning, how much there is to do.
 func (h *holding) organisations(ctx context.Context) error {
 	err := h.bounded(ctx, []int64{account.System}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select organisations_in_zone($1)`, h.task.organisationsOf(h.window.Zone))
+		rows, err := tx.Query(ctx, `select organisations_of_zone($1, $2)`, h.task.organisationsOf(h.window.Zone), h.window.Start.Add(-zonesApart))
 		if err != nil {
 			return err
 		}

@@ -216,15 +216,69 @@ func TestLook_ZonesComeAndGoWithTheirOrganisations(t *testing.T) {
 	equal(t, "at one in Tokyo", s.windows(), want)
 	s.clock(morning.AddDate(0, 0, 1).Add(12 * time.Hour))
 	s.lookWith(catalogue)
-	want = append(want, "mark-1 2026-11-29@America/Santiago")
+	// Whoever left Bamako was there when the 29th began; nobody was when the 30th did.
+	want = append(want, "mark-1 2026-11-29@America/Santiago", "mark-1 2026-11-29@Africa/Bamako")
 	slices.Sort(want)
-	equal(t, "without Bamako", s.windows(), want)
-	// Each organisation's things are done by the window of its zone, and by no other.
+	equal(t, "after Bamako was left", s.windows(), want)
+	// Each organisation's things are done by the windows of the zones that it had, and by no other. That of the 28th, which was planned before
+	// it moved, is done, too.
 	s.owner(`insert into thing select id, 1 from organisation where id > 0 on conflict do nothing`)
 	s.must(newNode(s.db, s.url, "parent", catalogue, nil).work(t.Context()))
 	equal(t, "marks", s.texts(`select m.window_key || ' ' || o.slug from mark m join organisation o on o.id = m.organisation_id order by 1`), []string{
-		"2026-11-28@America/Santiago santiago", "2026-11-29@America/Santiago santiago", "2026-11-29@Asia/Tokyo ecole-0",
+		"2026-11-28@Africa/Bamako ecole-0", "2026-11-28@America/Santiago santiago", "2026-11-29@Africa/Bamako ecole-0",
+		"2026-11-29@America/Santiago santiago", "2026-11-29@Asia/Tokyo ecole-0",
 	})
+	s.clock(morning.AddDate(0, 0, 120))
+	if planned := s.lookWith(catalogue); planned.Missed == 0 {
+		t.Errorf("four months later: %+v", planned)
+	}
+	if n := s.number(`select count(*) from schedule where zone = 'Africa/Bamako' and planned_until > clock() - interval '1 day'`); n != 0 {
+		t.Error("a zone that nobody has had for four months is planned")
+	}
+}
+
+// Whenever an organisation moves, and from whichever zone to whichever, each day is in a window that is for it: whether that was planned
+// before or after, run before or after. Without what is kept of the zones that it left, some are in none.
+func TestLook_WhoeverMovesMissesNoDay(t *testing.T) {
+	t.Parallel()
+	zones := []string{"Africa/Bamako", "Asia/Tokyo", "America/Santiago", "Pacific/Kiritimati", "Etc/GMT+12"}
+	task := daily("mark-1", func(t *Task) { t.PerZone, t.Zone = true, "" })
+	missed := 0
+	for _, from := range zones {
+		for _, to := range zones {
+			if from == to {
+				continue
+			}
+			for hour := range 60 {
+				moved := time.Date(2026, time.November, 28, hour, 10, 0, 0, time.UTC)
+				in, without := false, false
+				for zone, had := range map[string]func(Window) bool{
+					from: func(w Window) bool { return w.DueAt.Before(moved) || moved.After(w.Start.Add(-zonesApart)) },
+					to:   func(w Window) bool { return w.DueAt.After(moved) },
+				} {
+					location, err := time.LoadLocation(zone)
+					if err != nil {
+						t.Fatal(err)
+					}
+					w := task.Next(location, time.Date(2026, time.November, 29, 0, 0, 0, 0, location))
+					if w.Key != "2026-11-28@"+zone {
+						t.Fatalf("the window of the 28th is %s", w.Key)
+					}
+					in = in || had(w)
+					without = without || (w.DueAt.Before(moved) == (zone == from))
+				}
+				if !in {
+					t.Errorf("who moves from %s to %s at %v is in no window of the 28th", from, to, moved)
+				}
+				if !without {
+					missed++
+				}
+			}
+		}
+	}
+	if missed == 0 {
+		t.Error("nobody would miss a day without it: the test shows nothing")
+	}
 }
 
 // A zone that this program does not know (its organisation was added by one that knows later ones) holds up no other.
@@ -243,6 +297,10 @@ func TestLook_AnUnknownZoneHoldsUpNoOther(t *testing.T) {
 	s.must(err)
 	if len(lines) != 2 || lines[0].Next.Key == "" || lines[1].Zone != "Moon/Tranquility" || lines[1].Next.Key != "" {
 		t.Errorf("the overview: %+v", lines)
+	}
+	s.owner(`update organisation set time_zone = 'Africa/Bamako' where time_zone = 'Moon/Tranquility'`)
+	if planned := s.lookWith(catalogue); len(planned.ZonesUnknown) != 0 {
+		t.Errorf("corrected, it is still said: %+v", planned)
 	}
 }
 

@@ -426,7 +426,7 @@ type runAnswer struct {
 	Run       int64      `json:"run"`
 	Task      string     `json:"task"`
 	Window    string     `json:"window"`
-	State     string     `json:"state"` // done, failed; waiting: handed over; running: somebody else holds it, and nothing was done
+	State     string     `json:"state"` // done, failed; waiting: handed over; running: somebody else holds it, and nothing was done; left: it cannot be run, and others were
 	Already   bool       `json:"already"`
 	Done      int64      `json:"done"`
 	Changed   int64      `json:"changed"`
@@ -437,10 +437,16 @@ type runAnswer struct {
 	Error     string     `json:"error,omitempty"`
 }
 
+// stateLeft is what a window is that was named along with others and cannot be run.
+const stateLeft = "left"
+
 func answerRun(task string, r run.Result) runAnswer {
 	answer := runAnswer{
 		Run: r.RunID, Task: task, Window: r.Window.Key, State: string(r.State), Already: r.Already, Done: r.Progress.Done,
 		Changed: r.Progress.Changed, Refused: []itemRow{}, Error: r.Error,
+	}
+	if r.Left != nil {
+		answer.State = stateLeft
 	}
 	switch r.Ended.How {
 	case run.EndedBusy:
@@ -459,6 +465,10 @@ func (s *session) tellResult(ctx context.Context, task string, r run.Result, ans
 		"holder": r.Ended.Held.Holder, "since": i18n.Instant{At: r.Ended.Held.Since, Zone: r.Window.Zone},
 	}
 	switch {
+	case r.Left != nil:
+		answer.Error = s.voice.Sentence(r.Left)
+		fmt.Fprintln(s.stderr, s.voice.Say("cli_ran_left", map[string]any{"task": task, "window": r.Window.Key, "why": answer.Error}))
+		return nil
 	case r.Already:
 		s.say("cli_ran_already", facts)
 	case r.Ended.How == run.EndedBusy:
