@@ -73,8 +73,9 @@ func New(o Options) *Document {
 	d.pdf.SetCatalogSort(true)
 	d.pdf.SetCreationDate(o.At.UTC())
 	d.pdf.SetModificationDate(o.At.UTC())
-	d.pdf.SetTitle(o.Title, true)
-	d.pdf.SetAuthor(o.Author, true)
+	// The library writes no letter beyond U+FFFF.
+	d.pdf.SetTitle(Instead(o.Title, Gap), true)
+	d.pdf.SetAuthor(Instead(o.Author, Gap), true)
 	d.pdf.SetLang(o.Lang)
 	d.pdf.SetMargins(0, 0, 0)
 	d.pdf.SetAutoPageBreak(false, 0)

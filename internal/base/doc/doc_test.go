@@ -241,3 +241,22 @@ func TestInstead_ShowsWhereLettersAreMissing(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a caller forgets to ask: nothing that is drawn ends the program or shows a box.
+func TestText_LettersThatAreLackingAreGaps(t *testing.T) {
+	t.Parallel()
+	const text = "a 🪑 b 王 c أ \U0010FFFF"
+	d := New(Options{Title: text, Author: text, At: time.Unix(0, 0)})
+	d.AddPage()
+	y := 20.0
+	for _, align := range []Align{Left, Centre, Right} {
+		for f := range faces {
+			d.Text(100, y, text, Style{Face: f, Size: 12, Align: align})
+			y = d.Block(20, y+5, 60, Fit(strings.Repeat(text, 5), 60, 1, 6, Style{Face: f, Size: 12, Align: align})) + 5
+		}
+	}
+	got := readBack(t, written(t, d))
+	if !strings.Contains(got, "a "+Gap+" b "+Gap+" c "+Gap) || strings.ContainsAny(got, "🪑王أ") {
+		t.Errorf("drawn: %q", got)
+	}
+}

@@ -58,9 +58,10 @@ func units(text string, f Face) int {
 	return sum
 }
 
-// Text draws one line with its baseline at y. It begins, is centred or ends at x as the style says.
+// Text draws one line with its baseline at y. It begins, is centred or ends at x as the style says. Letters that the typefaces
+// lack are a Gap: whoever must not lose any asks Lacking before.
 func (d *Document) Text(x, y float64, text string, s Style) {
-	if text = settle(text); text == "" {
+	if text = settle(Instead(text, Gap)); text == "" {
 		return
 	}
 	if s.Align != Left {

@@ -169,6 +169,20 @@ func Missing(text string) []rune {
 	return missing
 }
 
+// Gap stands on paper for letters that the typefaces lack.
+const Gap = "[…]"
+
+// Lacking are those of the texts that the typefaces cannot draw whole.
+func Lacking(texts ...string) []string {
+	var lacking []string
+	for _, text := range texts {
+		if len(Missing(text)) > 0 {
+			lacking = append(lacking, text)
+		}
+	}
+	return lacking
+}
+
 // Instead writes a sign in the place of each run of letters that the typefaces lack; the lines of the text stay.
 func Instead(text, sign string) string {
 	missing := Missing(text)

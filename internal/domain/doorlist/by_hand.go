@@ -11,7 +11,7 @@ func (p Printed) ByHand(voice i18n.Voice) string {
 	names := make([]string, len(lost))
 	for i, u := range lost {
 		names[i] = u.Text
-		if u.Reference != "" {
+		if u.Reference != "" && u.Reference != u.Text {
 			names[i] += " (" + u.Reference + ")"
 		}
 	}

@@ -32,16 +32,12 @@ func (p Printed) writeLetters(w io.Writer) error {
 // undrawableLetters lists what concerns everybody once, and then what concerns one person.
 func (p Printed) undrawableLetters() []Undrawable {
 	var found []Undrawable
-	for _, text := range []string{p.Content.Heading.Room, p.Content.Heading.Centre} {
-		if len(doc.Missing(text)) > 0 {
-			found = append(found, Undrawable{Text: text})
-		}
+	for _, text := range doc.Lacking(p.Content.Heading.Room, p.Content.Heading.Centre) {
+		found = append(found, Undrawable{Text: text})
 	}
 	for _, l := range p.Content.Letters {
-		for _, text := range []string{l.Name(), l.Reference, l.Seat} {
-			if len(doc.Missing(text)) > 0 {
-				found = append(found, Undrawable{Reference: l.Reference, Seat: l.Seat, Text: text})
-			}
+		for _, text := range doc.Lacking(l.Name(), l.Reference, l.Seat) {
+			found = append(found, Undrawable{Reference: l.Reference, Seat: l.Seat, Text: text})
 		}
 	}
 	return found

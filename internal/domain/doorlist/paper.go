@@ -92,7 +92,7 @@ func (pen *paper) drawable(text string) string {
 // line draws a text on one line at the current place, smaller when it must be, and goes below it.
 func (pen *paper) line(text string, smallest float64, style doc.Style) {
 	d := pen.d
-	block := doc.Fit(pen.drawable(text), d.Inner(), 1, smallest, style)
+	block := doc.Fit(doc.Instead(text, doc.Gap), d.Inner(), 1, smallest, style) // a note says that something is to be written by hand
 	d.SetY(d.Block(d.Margin(), d.Y(), d.Inner(), block))
 }
 
@@ -147,9 +147,9 @@ func (pen *paper) notes() {
 	}
 	if lost := pen.p.Undrawable(); len(lost) > 0 {
 		note := []string{pen.say("doorlist_undrawable")}
-		for _, u := range lost {
-			if u.Reference != "" {
-				note = append(note, pen.voice.Say("doorlist_seat_of", map[string]any{"name": pen.drawable(u.Reference), "seat": seatOf(pen.voice, u.Seat)}))
+		for i, u := range lost {
+			if u.Reference != "" && (i == 0 || u.Reference != lost[i-1].Reference) {
+				note = append(note, pen.voice.Say("doorlist_seat_of", map[string]any{"name": u.Reference, "seat": seatOf(pen.voice, u.Seat)}))
 			}
 		}
 		pen.note(note)
@@ -188,7 +188,7 @@ func (pen *paper) note(texts []string) {
 		if i == 0 {
 			style.Face = doc.Bold
 		}
-		block := doc.Wrap(pen.drawable(text), d.Inner()-2*boxPad, style)
+		block := doc.Wrap(doc.Instead(text, doc.Gap), d.Inner()-2*boxPad, style) // one sign takes no names with it
 		for _, one := range block.Lines {
 			d.Room(style.LineHeight())
 			d.Box(d.Margin(), d.Y(), d.Inner(), style.LineHeight(), 0, &notable, nil)

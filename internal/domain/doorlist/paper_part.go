@@ -140,7 +140,7 @@ func (pen *paper) lay(p *part) {
 		}
 		key := short(pen.drawable(person.Name())) // many share a family name
 		if p.order == BySeat {
-			key = seatOf(pen.voice, person.Seat)
+			key = short(pen.drawable(seatOf(pen.voice, person.Seat)))
 		}
 		for more := true; more; {
 			now, rest, left := split(cells)

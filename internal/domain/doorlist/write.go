@@ -94,26 +94,15 @@ func (p Printed) Undrawable() []Undrawable {
 	}
 	var found []Undrawable
 	h := p.Content.Heading
-	for _, text := range []string{h.Organisation, h.Campaign, h.Exam, h.Room, h.Centre} {
-		if len(doc.Missing(text)) > 0 {
-			found = append(found, Undrawable{Text: text})
-		}
+	for _, text := range doc.Lacking(h.Organisation, h.Campaign, h.Exam, h.Room, h.Centre) {
+		found = append(found, Undrawable{Text: text})
 	}
 	for _, person := range p.Content.In(ByName) {
-		if text := person.undrawable(); text != "" {
+		for _, text := range doc.Lacking(person.Name(), person.Reference, person.Needs, person.Seat) {
 			found = append(found, Undrawable{Reference: person.Reference, Seat: person.Seat, Text: text})
 		}
 	}
 	return found
-}
-
-func (p Person) undrawable() string {
-	for _, text := range []string{p.Name(), p.Reference, p.Needs} {
-		if len(doc.Missing(text)) > 0 {
-			return text
-		}
-	}
-	return ""
 }
 
 // FileName is a name for the file of the version that says what is in it, and that every system takes.

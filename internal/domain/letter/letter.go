@@ -101,17 +101,11 @@ func Issued(letters []Letter, at time.Time) []Letter {
 // they are written by hand: never a box, and nobody is without a letter. What the school says beside that has gaps: see
 // drawable.
 func (l Letter) ByHand() []string {
-	var texts []string
-	for _, text := range []string{l.Name(), l.Reference, l.Centre, l.Room, l.Seat} {
-		if Gaps(text) != "" {
-			texts = append(texts, text)
-		}
-	}
-	return texts
+	return doc.Lacking(l.Name(), l.Reference, l.Centre, l.Room, l.Seat)
 }
 
 // Gap stands on paper for letters that the typefaces lack.
-const Gap = "[…]"
+const Gap = doc.Gap
 
 // Gaps are the letters of a text in whose place letters on paper show a gap, each once; empty: they show it whole.
 func Gaps(text string) string { return string(doc.Missing(text)) }
@@ -124,7 +118,7 @@ func (l Letter) drawable() (drawn Letter, gaps bool) {
 		drawn.Exam = ""
 	}
 	for _, text := range []*string{&drawn.Organisation, &drawn.Campaign, &drawn.Exam, &drawn.Instructions, &drawn.Contact} {
-		whole := doc.Instead(*text, Gap)
+		whole := doc.Instead(*text, doc.Gap)
 		gaps, *text = gaps || whole != *text, whole
 	}
 	return drawn, gaps

@@ -316,7 +316,7 @@ func (p page) foot(top float64) error {
 		y = p.d.Block(x, y+1, width, doc.Fit(contact, width, 1, smallestContact, note))
 	}
 	if p.gaps {
-		text := p.voice.Say("letter_gaps", map[string]any{"gap": Gap})
+		text := p.voice.Say("letter_gaps", map[string]any{"gap": doc.Gap})
 		p.d.Block(x, y, width, doc.Fit(text, width, 1, smallestContact, note))
 	}
 	return nil

@@ -1,17 +1,17 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"usher/internal/base/problem"
-	"usher/internal/domain/admission"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/doorlist"
-	"usher/internal/domain/letter"
 	"usher/internal/domain/timeline"
 )
 
@@ -34,24 +34,15 @@ var paperTypes = map[doorlist.Format]string{
 	doorlist.CSV:  "text/csv; charset=utf-8",
 }
 
-// byHandOf says which names the paper cannot show, before it is printed; empty: none.
+// byHandOf says what a list of the people could not show, before it is printed; empty: nothing.
 func byHandOf(c Chrome, a convocation.Attendance) string {
-	var names []string
-	for _, text := range []string{a.Room, a.Centre} {
-		if letter.Gaps(text) != "" {
-			names = append(names, text)
-		}
+	content := doorlist.Content{Heading: doorlist.Heading{Room: a.Room, Centre: a.Centre}}
+	byName := slices.SortedFunc(slices.Values(a.People), func(a, b convocation.Attendee) int { return cmp.Compare(a.ByName, b.ByName) })
+	for i, one := range byName {
+		content.People = append(content.People, doorlist.Person{Reference: one.Reference, FamilyName: one.FamilyName, GivenName: one.GivenName, Seat: one.SeatLabel})
+		content.ByName = append(content.ByName, i)
 	}
-	for _, one := range a.People {
-		name := admission.FullName(one.FamilyName, one.GivenName)
-		if letter.Gaps(name+one.Reference+one.SeatLabel) != "" {
-			names = append(names, name+" ("+one.Reference+")")
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return c.Say("doorlist_undrawable_named", map[string]any{"names": names})
+	return doorlist.Printed{Document: doorlist.List, Content: content}.ByHand(c.Voice)
 }
 
 func papersOf(c Chrome, a convocation.Attendance) []paper {
