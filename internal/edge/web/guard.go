@@ -2,6 +2,8 @@ package web
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -35,9 +37,11 @@ func headers(secure bool, next http.Handler) http.Handler {
 	})
 }
 
-// recovered turns a panic into a page that names an incident, under which the log has the rest.
+// recovered turns a panic into a page that names an incident, under which the log has the rest. Once something was sent the
+// connection is broken off instead: a page at the end of a file would end it as if it were whole.
 func recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := &begun{ResponseWriter: w}
 		defer func() {
 			fault := recover()
 			if fault == nil {
@@ -46,11 +50,51 @@ func recovered(next http.Handler) http.Handler {
 			if fault == http.ErrAbortHandler { //nolint:errorlint // the value itself is what net/http compares with
 				panic(fault)
 			}
-			answerIncident(w, r, fmt.Errorf("panic: %v\n%s", fault, debug.Stack()))
+			err := fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
+			if seen.yes {
+				logIncident(r, newIncident(), "an answer could not be sent whole", err)
+				panic(http.ErrAbortHandler)
+			}
+			clear(w.Header())
+			maps.Copy(w.Header(), seen.before)
+			answerIncident(w, r, err)
 		}()
-		next.ServeHTTP(w, r)
+		seen.before = w.Header().Clone()
+		next.ServeHTTP(seen, r)
 	})
 }
+
+// begun knows whether an answer has begun, and the headers that stood before.
+type begun struct {
+	http.ResponseWriter
+	yes    bool
+	before http.Header
+}
+
+func (b *begun) WriteHeader(status int) {
+	b.yes = b.yes || status >= http.StatusOK
+	b.ResponseWriter.WriteHeader(status)
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.yes = true
+	return b.ResponseWriter.Write(p)
+}
+
+// ReadFrom lets the system copy a file to the line by itself.
+func (b *begun) ReadFrom(from io.Reader) (int64, error) {
+	b.yes = true
+	return io.Copy(b.ResponseWriter, from)
+}
+
+// FlushError sends what there is.
+func (b *begun) FlushError() error {
+	b.yes = true
+	return http.NewResponseController(b.ResponseWriter).Flush()
+}
+
+// Unwrap is for http.ResponseController, which sets deadlines.
+func (b *begun) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 // onlyHosts refuses names that are not ours. A foreign page could point its own name at the loopback address and read the
 // pages as its own (DNS rebinding); the Host header betrays it.
