@@ -331,7 +331,7 @@ func TestConvoke_TwoExamsAtTheSameHourAtOnce(t *testing.T) {
 		if lock == nil {
 			s.untilSomebodyWaits(failed) // for the campaign, which the first has not let go of
 		} else {
-			<-failed // nothing keeps it: it ends while the first has not committed
+			s.must(<-failed) // nothing keeps it: it ends while the first has not committed
 		}
 		close(mayCommit)
 		m := <-math
