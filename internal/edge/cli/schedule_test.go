@@ -78,13 +78,54 @@ func TestSchedule_TellsSpeedAndRemainingTime(t *testing.T) {
 	d.wants(d.usher(0, "schedule", "--json"), `"per_second": 2`, `"remaining_seconds": 1800`, `"holder": "node-1/17"`, `"held_since": `)
 }
 
+// A window that somebody else holds is skipped: one line, no error; and a second one on the other channel when they hold it for too long.
+func TestRun_SkipsWhatIsHeldElsewhere(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.set(`create or replace function clock() returns timestamptz language sql volatile as $$ select timestamptz '2026-11-29 10:00Z' $$`) // no lease lapses
+	d.set(`insert into run (organisation_id, id, task, window_key, request, actor, zone, window_start, window_end, due_at, started_at, taken_at, begun_at, epoch, holder, lease_until)
+values (0, 7, 'seal-timeline', '2026-11-28', '{}', 'schedule', 'UTC', '2026-11-28Z', '2026-11-29Z', '2026-11-29 01:00Z', '2026-11-29 01:00Z',
+  '2026-11-29 09:30Z', '2026-11-29 01:00Z', 1, 'elsewhere/1', '2026-11-29 10:00:05Z')`)
+	run := func(args ...string) (out, errs string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		args = append([]string{"--database", d.url, "--lang", "en"}, append(args, "run", "seal-timeline", "--window", "2026-11-28")...)
+		if code := cli.Main(args, &stdout, &stderr); code != 0 {
+			t.Fatalf("%q: exit code %d\n%s%s", args, code, &stdout, &stderr)
+		}
+		return stdout.String(), stderr.String()
+	}
+	out, errs := run()
+	if !strings.HasPrefix(out, "skip: seal-timeline, 2026-11-28, is held by elsewhere/1 since ") || strings.Count(out, "\n") != 1 || errs != "" {
+		t.Errorf("it says %q and %q", out, errs)
+	}
+	out, errs = run("--json")
+	d.wants(out, `"state": "running"`, `"holder": "elsewhere/1"`, `"held_since": "2026-11-29T09:30:00Z"`, `"run": 7`)
+	if errs != "" || strings.Contains(out, "overdue") {
+		t.Errorf("it says %q and %q", out, errs)
+	}
+	d.set(`update run set taken_at = '2026-11-29 07:00Z'`)
+	out, errs = run()
+	if !strings.HasPrefix(out, "skip: ") || strings.Count(out, "\n") != 1 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "elsewhere/1 has held it for longer than it should take") {
+		t.Errorf("held for too long, it says %q and %q", out, errs)
+	}
+	out, _ = run("--json")
+	d.wants(out, `"overdue": true`)
+	if n := d.number(`select skips from run where id = 7`); n != 4 {
+		t.Errorf("%d skips are counted, want 4", n)
+	}
+	if n := d.number(`select count(*) from timeline_seal`); n != 0 {
+		t.Errorf("%d seals were made", n)
+	}
+}
+
 // On what a task relies is said where its windows are listed.
 func TestSchedule_SaysOnWhatATaskRelies(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.wants(d.usher(0, "schedule", "seal-timeline"), "Seal the timeline (seal-timeline).", "Each day at 01:00 (UTC).", "at most 31 windows at once",
 		"Twice is once: one seal an organisation and day, by “timeline_seal_pkey” over timeline_seal (organisation_id, day).",
-		"Reads organisation, timeline, endpoint; writes timeline_seal, ", "has had no window yet")
+		"Reads organisation, timeline, timeline_seal, endpoint; writes timeline_seal, timeline_seal_aside, timeline, ", "has had no window yet")
 }
 
 // A row that somebody made unreadable is named with what to do, in the list and in its report, and blinds nobody.
