@@ -20,10 +20,12 @@ func prune() run.Task {
 		Schedule: run.Schedule{
 			Cron: "30 2 * * *", Zone: "UTC", Period: run.DayBefore, CatchUp: run.CatchUpAll, Most: 31,
 		},
-		Idempotency: "a row is taken away once",
+		// No constraint has to keep it from doing something twice: a row that is gone is not there to be taken away again. What it relies on
+		// is that a key names one row, now and later.
+		Idempotency: "a row that is gone is found no more, and its key is given to no other",
 		Constraint:  "dispatch_pkey",
 		Over:        "dispatch (organisation_id, id)",
-		Reads:       []string{"dispatch", "run", "missed_window"},
+		Reads:       []string{"dispatch", "run", "missed_window", "schedule"},
 		Writes:      []string{"dispatch", "run", "refusal", "missed_window", "schedule"},
 		Overdue:     6 * time.Hour,
 		Work: run.Work{

@@ -50,6 +50,7 @@ const (
 	windowBudget  = 30 * time.Second // then the next run gets its turn
 	planEvery     = time.Second
 	planWithin    = 30 * time.Second // a look that takes longer is given up, and the next one finds the same
+	alarmFirst    = 30 * time.Second // what a process that begins catches up in that time is not late for long
 	alarmEvery    = 5 * time.Minute
 )
 
@@ -98,12 +99,11 @@ func (w *windowWorker) Work(ctx context.Context, job *river.Job[RunWindow]) erro
 // plan looks what is due until ctx ends. Every process does, and none leads: a look that fails is followed by the next.
 func plan(ctx context.Context, db *pg.DB, catalogue run.Catalogue) error {
 	planner := run.Planner{Catalogue: catalogue, Enqueue: EnqueueWindows}
-	looks, alarms := time.NewTicker(planEvery), time.NewTicker(alarmEvery)
+	looks, alarms := time.NewTicker(planEvery), time.NewTicker(alarmFirst)
 	defer looks.Stop()
 	defer alarms.Stop()
 	sounding := alarm{log: slog.Default()}
 	look(ctx, db, planner)
-	sounding.look(ctx, db, catalogue)
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,6 +111,7 @@ func plan(ctx context.Context, db *pg.DB, catalogue run.Catalogue) error {
 		case <-looks.C:
 			look(ctx, db, planner)
 		case <-alarms.C:
+			alarms.Reset(alarmEvery)
 			sounding.look(ctx, db, catalogue)
 		}
 	}
@@ -147,7 +148,7 @@ func look(ctx context.Context, db *pg.DB, planner run.Planner) {
 	}
 }
 
-// alarm says what is late, failed or refused something: at once when its process begins, and then each thing once, and once more
+// alarm says what is late, failed or refused something: soon after its process begins, and then each thing once, and once more
 // when it stands otherwise. What is late is said again each hour: it may stay so for ever.
 type alarm struct {
 	log    *slog.Logger

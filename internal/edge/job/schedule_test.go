@@ -10,6 +10,7 @@ import (
 
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
+	"usher/internal/domain/run"
 	"usher/internal/domain/testdb"
 	"usher/internal/edge/job"
 )
@@ -52,11 +53,20 @@ values (0, 'seal-timeline', '2026-01-07', '{}', 'schedule', 'UTC', '2026-01-08 0
 		_, err := owner.Exec(t.Context(), statement)
 		must(t, err)
 	}
+	// A job meets the window that is held: a queue may hand one over more than once.
+	var held int64
+	must(t, owner.QueryRow(t.Context(), `select id from run`).Scan(&held))
+	must(t, db.Tx(t.Context(), []int64{account.System}, func(tx pgx.Tx) error {
+		return job.EnqueueWindows(t.Context(), tx, []run.Ready{{RunID: held, Epoch: 1}})
+	}))
 	working, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	for range 2 {
 		go func() { ended <- job.Run(working, db, job.Channels{}) }()
 	}
+	until(t, owner, "skips of the window that is held, whose holder gives signs", `
+with kept as (update run set lease_until = clock() + interval '9 seconds' where holder = 'elsewhere/1' returning skips)
+select skips from kept`, 1, ended)
 	const due = `(select count(*) from generate_series(date_trunc('day', clock(), 'UTC') - interval '2 days' + interval '1 hour', clock(), interval '1 day'))`
 	until(t, owner, "windows that were due and are not done",
 		`select `+due+` - count(*) from run where state = 'done' and window_key <> '2026-01-07'`, 0, ended)

@@ -25,8 +25,8 @@ func sealTimeline() run.Task {
 		Idempotency: "one seal an organisation and day",
 		Constraint:  "timeline_seal_pkey",
 		Over:        "timeline_seal (organisation_id, day)",
-		Reads:       []string{"organisation", "timeline", "endpoint"},
-		Writes:      []string{"timeline_seal", "dispatch"},
+		Reads:       []string{"organisation", "timeline", "timeline_seal", "endpoint"},
+		Writes:      []string{"timeline_seal", "timeline_seal_aside", "timeline", "dispatch", "river_job"},
 		Overdue:     2 * time.Hour,
 		Work: run.Work{
 			Chunk: 50, Count: run.CountOrganisations, Next: run.Organisations,

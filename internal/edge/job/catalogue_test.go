@@ -1,0 +1,140 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/internal/domain/account"
+	"usher/internal/domain/outbox"
+	"usher/internal/domain/run"
+	"usher/internal/domain/testdb"
+)
+
+// touched are the tables that the statements of a task read and wrote, as the server counts them.
+type touched struct{ read, wrote map[string]bool }
+
+type counts struct {
+	Table       string
+	Read, Wrote int64
+}
+
+// look begins to count, and gives what ends it. The server counts for a session, with what it has not told others of earlier transactions.
+func (s touched) look(ctx context.Context, tx pgx.Tx) (func() error, error) {
+	before, err := count(ctx, tx)
+	return func() error {
+		after, err := count(ctx, tx)
+		for table, c := range after {
+			if c.Read > before[table].Read {
+				s.read[table] = true
+			}
+			if c.Wrote > before[table].Wrote {
+				s.wrote[table] = true
+			}
+		}
+		return err
+	}, err
+}
+
+func count(ctx context.Context, tx pgx.Tx) (map[string]counts, error) {
+	rows, err := tx.Query(ctx, `
+select relname::text, coalesce(seq_scan, 0) + coalesce(idx_scan, 0), n_tup_ins + n_tup_upd + n_tup_del from pg_stat_xact_user_tables`)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counts])
+	of := make(map[string]counts, len(all))
+	for _, c := range all {
+		of[c.Table] = c
+	}
+	return of, err
+}
+
+// What the catalogue says of a task is what it does: a task that does all that it can writes those tables and no others, and reads those that
+// are named. How far the run is, the run itself keeps: not the task.
+func TestCatalogue_SaysWhatEachTaskReadsAndWrites(t *testing.T) {
+	t.Parallel()
+	fill := map[string][]string{
+		"seal-timeline": {
+			`insert into timeline_seal (organisation_id, day, first_day, rows, rows_digest, mixture, previous, digest)
+select id, current_date + 30, current_date + 30, 0, sha256('a'), b'0'::bit(256), null, sha256(slug::bytea) from organisation where id > 0`,
+		},
+		"prune": {
+			`insert into dispatch (organisation_id, endpoint_id, kind, subject, data, written_at, next_attempt_at, ended_at, state)
+select organisation_id, id, 'candidate.seated', 's', '{}', clock(), clock(), clock() - interval '100 days', 'delivered' from endpoint`,
+			`insert into run (organisation_id, task, window_key, request, actor, zone, state, counters, window_start, window_end, due_at, lease_until, finished_at)
+select 0, 'seal-timeline', 'w' || n, '{}', 'schedule', 'UTC', 'done', '{"changed": 1}', at - interval '1 day', at, at, at, at
+  from (select n, clock() - make_interval(days => n) as at from generate_series(10, 900, 300) n) w`,
+			`insert into refusal (organisation_id, run_id, list, item, reason) select 0, id, 'refused', 'i', 'r' from run where window_key = 'w610'`,
+			`insert into schedule (task, zone, planned_until, missed) values ('seal-timeline', 'UTC', clock(), 3)`,
+			`insert into missed_window (task, zone, window_key, due_at) values ('seal-timeline', 'UTC', '2020-01-01', clock() - interval '500 days')`,
+		},
+	}
+	for _, task := range Catalogue() {
+		t.Run(task.Name, func(t *testing.T) {
+			t.Parallel()
+			db, url := testdb.NewWithURL(t)
+			owner := testdb.Owner(t, url)
+			org, err := account.AddOrganisation(t.Context(), db, account.Administrator(), account.Organisation{
+				Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := outbox.Add(t.Context(), db, account.Administrator(), org, outbox.Endpoint{Name: "crm", URL: "https://ecole.example/"}); err != nil {
+				t.Fatal(err)
+			}
+			if fill[task.Name] == nil {
+				t.Fatal("nobody says what this task is to find")
+			}
+			for _, statement := range fill[task.Name] {
+				if _, err := owner.Exec(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			seen := touched{map[string]bool{}, map[string]bool{}}
+			list, do := task.Work.Next, task.Work.Do
+			task.Work.Next = func(ctx context.Context, tx pgx.Tx, w run.Window, organisations []int64, after run.Key, most int) ([]run.Item, error) {
+				ended, err := seen.look(ctx, tx)
+				if err != nil {
+					return nil, err
+				}
+				items, err := list(ctx, tx, w, organisations, after, most)
+				if err != nil {
+					return nil, err
+				}
+				return items, ended()
+			}
+			task.Work.Do = func(ctx context.Context, tx pgx.Tx, w run.Window, items []run.Item) (run.Outcome, error) {
+				ended, err := seen.look(ctx, tx)
+				if err != nil {
+					return run.Outcome{}, err
+				}
+				outcome, err := do(ctx, tx, w, items)
+				if err != nil {
+					return outcome, err
+				}
+				return outcome, ended()
+			}
+			executor := Executor(nil)
+			executor.Catalogue = run.Catalogue{task}
+			results, err := executor.Run(t.Context(), db, account.Administrator(), run.Wanted{Task: task.Name})
+			if err != nil || len(results) != 1 || results[0].State != run.StateDone || results[0].Progress.Refused > 0 || results[0].Progress.Changed == 0 {
+				t.Fatalf("%+v, %v", results, err)
+			}
+			wrote := slices.Sorted(maps.Keys(seen.wrote))
+			if want := slices.Sorted(slices.Values(task.Writes)); !slices.Equal(wrote, want) {
+				t.Errorf("it wrote %v, and says %v", wrote, want)
+			}
+			for _, table := range task.Reads {
+				if !seen.read[table] {
+					t.Errorf("it says that it reads %s, and did not; it read %v", table, fmt.Sprint(slices.Sorted(maps.Keys(seen.read))))
+				}
+			}
+		})
+	}
+}
