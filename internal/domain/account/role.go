@@ -13,7 +13,7 @@ const (
 	Manager timeline.Role = "manager" // everything of the organisation
 	Agent   timeline.Role = "agent"   // calls, seats, prints and tells
 	Cashier timeline.Role = "cashier" // takes money
-	Door    timeline.Role = "door"    // reads lists
+	Door    timeline.Role = "door"    // reads lists, and marks who came
 )
 
 // Roles are all of them, from the one that may most.
@@ -29,19 +29,20 @@ const (
 	Move    Act = "move" // people to other seats, sittings to other rooms or times
 	Print   Act = "print"
 	Tell    Act = "tell"
-	Reach   Act = "reach"   // read whom nothing has reached, with their addresses
-	Pay     Act = "pay"     // record and reverse money
-	Sell    Act = "sell"    // hold seats of events for buyers, and give them up
-	Manage  Act = "manage"  // campaigns, statuses, files, candidates, rooms, members
-	Operate Act = "operate" // runs of the schedule, which concern all organisations: no role of one of them may
+	Reach   Act = "reach"    // read whom nothing has reached, with their addresses
+	Pay     Act = "pay"      // record and reverse money
+	Sell    Act = "sell"     // hold seats of events for buyers, and give them up
+	CheckIn Act = "check_in" // mark who came, and take that back
+	Manage  Act = "manage"   // campaigns, statuses, files, candidates, rooms, members
+	Operate Act = "operate"  // runs of the schedule, which concern all organisations: no role of one of them may
 )
 
 // allowed is what each role may do; a manager may do everything.
 var allowed = map[timeline.Role][]Act{
-	Manager: {Convoke, Seat, Move, Print, Tell, Reach, Pay, Sell, Manage},
-	Agent:   {Convoke, Seat, Move, Print, Tell, Reach, Sell},
-	Cashier: {Pay, Sell},
-	Door:    {},
+	Manager: {Convoke, Seat, Move, Print, Tell, Reach, Pay, Sell, CheckIn, Manage},
+	Agent:   {Convoke, Seat, Move, Print, Tell, Reach, Sell, CheckIn},
+	Cashier: {Pay, Sell, CheckIn},
+	Door:    {CheckIn},
 }
 
 // May tells whether the actor's role lets them do it, so that a page shows only what will be done. For which

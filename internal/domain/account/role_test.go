@@ -11,14 +11,14 @@ import (
 
 var acts = []account.Act{
 	account.Convoke, account.Seat, account.Move, account.Print, account.Tell, account.Reach, account.Pay, account.Sell, account.Manage,
-	account.Operate,
+	account.CheckIn, account.Operate,
 }
 
 func TestAllow_EachRoleItsActs(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[timeline.Role]string{
-		account.Manager: "yyyyyyyyyn", account.Agent: "yyyyyynynn", account.Cashier: "nnnnnnyynn", account.Door: "nnnnnnnnnn",
-		"": "nnnnnnnnnn", "king": "nnnnnnnnnn",
+		account.Manager: "yyyyyyyyyyn", account.Agent: "yyyyyynynyn", account.Cashier: "nnnnnnyynyn", account.Door: "nnnnnnnnnyn",
+		"": "nnnnnnnnnnn", "king": "nnnnnnnnnnn",
 	} {
 		actor := timeline.Actor{OrganisationID: 1, Role: role}
 		got := ""

@@ -20,6 +20,7 @@ import (
 	"usher/internal/base/sheet"
 	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/checkin"
 	"usher/internal/domain/doorlist"
 	"usher/internal/domain/event"
 	"usher/internal/domain/intake"
@@ -314,6 +315,30 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := letter.CheckAtDoor(ctx, s.db, at.actor, letter.Asked{Code: "1", Campaign: at.campaign})
 			return err
 		},
+		"letter.FindDoor": func(ctx context.Context, at at) error {
+			_, err := letter.FindDoor(ctx, s.db, at.actor, at.campaign, "")
+			return err
+		},
+		"checkin.In": func(ctx context.Context, at at) error {
+			_, err := checkin.In(ctx, s.db, at.actor, checkin.Of{Campaign: at.campaign}, checkin.Scan{Device: "d", Nonce: "n", Code: "USHER1:AAAA", Sitting: "S001"})
+			return err
+		},
+		"checkin.Replay": func(ctx context.Context, at at) error {
+			_, err := checkin.Replay(ctx, s.db, at.actor, checkin.Of{Campaign: at.campaign}, nil)
+			return err
+		},
+		"checkin.Out": func(ctx context.Context, at at) error {
+			_, err := checkin.Out(ctx, s.db, at.actor, checkin.Of{Campaign: at.campaign}, "S001", "USHER1:AAAA")
+			return err
+		},
+		"checkin.Read": func(ctx context.Context, at at) error {
+			_, err := checkin.Read(ctx, s.db, at.actor, checkin.Of{Campaign: at.campaign}, "S001")
+			return err
+		},
+		"checkin.EachConflict": func(ctx context.Context, at at) error {
+			_, err := checkin.EachConflict(ctx, s.db, at.actor, checkin.Of{Campaign: at.campaign}, "S001", func(checkin.Answer) error { return nil })
+			return err
+		},
 		"letter.ExportDoorKey": func(ctx context.Context, at at) error {
 			organisation := s.org.Slug
 			if at.campaign != s.campaign.Slug {
@@ -466,11 +491,11 @@ func eventEntriesOf(s *school) map[string]func(context.Context, at) error {
 	}
 }
 
-// entriesOfTree are the functions of the packages up to this one that take a database and an actor.
+// entriesOfTree are the functions of the packages up to this one, and of doors, that take a database and an actor.
 func entriesOfTree(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	for _, name := range []string{"admission", "event", "seating", "payment", "notice", "letter", "doorlist", "run", "intake", "convocation"} {
+	for _, name := range []string{"admission", "event", "seating", "payment", "notice", "letter", "doorlist", "run", "intake", "convocation", "checkin"} {
 		files, err := filepath.Glob(filepath.Join("..", name, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -588,6 +613,7 @@ select md5(string_agg(line, '|' order by line)) from (
   select 'kind ' || xmin || ' ' || k::text from ticket_kind k union all
   select 'price ' || xmin || ' ' || p::text from price p union all
   select 'limit ' || xmin || ' ' || z::text from event_zone z union all
+  select 'scan ' || xmin || ' ' || s::text from scan s union all
   select 'centre ' || xmin || ' ' || c::text from centre c union all
   select 'campaign ' || xmin || ' ' || c::text from campaign c where organisation_id = $1) lines(line)`, s.org.ID).Scan(&digest)
 	s.must(err)

@@ -12,38 +12,48 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/pg"
-	"usher/internal/base/problem"
 	"usher/internal/base/seal"
 )
 
-// Ticket is what the code of a letter says. There is nothing personal in it.
+// Ticket is what a code says: that of a candidate's letter, or that of a ticket of an event. There is nothing personal in it.
 type Ticket struct {
 	OrganisationID int64
 	SittingID      int64
 	ClaimID        int64
-	Revision       int // of the sitting, when the letter was written
+	Revision       int  // of the sitting, when the paper was written
+	Bought         bool // it is a ticket of a reservation
+	Transfers      int  // how often a ticket had changed its name then
 }
 
-// ticketVersion is the first byte of a packed ticket.
-const ticketVersion = 1
+// The first byte of what is packed says what follows: four numbers, and of a ticket its transfers behind them. Letters that are
+// printed stay readable.
+const (
+	letterVersion = 1
+	ticketVersion = 2
+)
 
 var errUnknownTicket = errors.New("what the code says is of another version")
 
 func (t Ticket) pack() []byte {
-	packed := []byte{ticketVersion}
-	for _, number := range []int64{t.OrganisationID, t.SittingID, t.ClaimID, int64(t.Revision)} {
+	version, numbers := byte(letterVersion), []int64{t.OrganisationID, t.SittingID, t.ClaimID, int64(t.Revision)}
+	if t.Bought {
+		version, numbers = ticketVersion, append(numbers, int64(t.Transfers))
+	}
+	packed := []byte{version}
+	for _, number := range numbers {
 		packed = binary.AppendUvarint(packed, uint64(number))
 	}
 	return packed
 }
 
 func unpack(packed []byte) (Ticket, error) {
-	if len(packed) == 0 || packed[0] != ticketVersion {
+	wanted := map[byte]int{letterVersion: 4, ticketVersion: 5}
+	if len(packed) == 0 || wanted[packed[0]] == 0 {
 		return Ticket{}, errUnknownTicket
 	}
-	packed = packed[1:]
-	var numbers [4]int64
-	for i := range numbers {
+	version, packed := packed[0], packed[1:]
+	numbers := make([]int64, wanted[ticketVersion]) // a letter has no last one
+	for i := range wanted[version] {
 		number, n := binary.Uvarint(packed)
 		if n <= 0 {
 			return Ticket{}, errUnknownTicket
@@ -53,7 +63,10 @@ func unpack(packed []byte) (Ticket, error) {
 	if len(packed) > 0 {
 		return Ticket{}, errUnknownTicket
 	}
-	return Ticket{OrganisationID: numbers[0], SittingID: numbers[1], ClaimID: numbers[2], Revision: int(numbers[3])}, nil
+	return Ticket{
+		OrganisationID: numbers[0], SittingID: numbers[1], ClaimID: numbers[2], Revision: int(numbers[3]),
+		Bought: version == ticketVersion, Transfers: int(numbers[4]),
+	}, nil
 }
 
 // OpenCode reads a code without a network or a database: the public keys suffice.
@@ -65,21 +78,51 @@ func OpenCode(text string, keys []seal.Key) (Ticket, error) {
 	return unpack(payload)
 }
 
-// Scan reads a code and says what became of the seat that it speaks of.
+// Scan reads a signed code and says what became of the seat that it speaks of.
 func Scan(ctx context.Context, tx pgx.Tx, organisationID int64, text string) (Found, error) {
-	keys, err := PublicKeys(ctx, tx, organisationID)
+	read, err := readSigned(ctx, tx, organisationID, text)
 	if err != nil {
 		return Found{}, err
 	}
-	ticket, err := OpenCode(text, keys)
-	if err != nil || ticket.OrganisationID != organisationID {
-		return Found{}, problem.Refused("code_unknown", nil).Because(err)
+	return becameOf(ctx, tx, organisationID, read)
+}
+
+// SealTickets gives the codes of tickets by their claims, in the order asked: each for the sitting as it is announced now, and for
+// the name that the ticket has now. In a transaction that may write it makes the organisation's key when there is none yet; one
+// that only reads needs Prepare before it.
+func SealTickets(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs []int64) ([]string, error) {
+	if len(claimIDs) == 0 {
+		return nil, nil
 	}
-	found, err := read(ctx, tx, organisationID, []int64{ticket.ClaimID})
+	key, err := signingKey(ctx, tx, organisationID)
 	if err != nil {
-		return Found{}, err
+		return nil, err
 	}
-	return judge(ctx, tx, found[0], ticket.Revision)
+	rows, err := tx.Query(ctx, `
+select $1::bigint as organisation_id, k.sitting_id, k.id as claim_id, s.revision, true as bought, l.transfers
+  from unnest($2::bigint[]) with ordinality w(claim_id, place)
+ cross join lateral (select id, sitting_id, reservation_id, line_number from claim where organisation_id = $1 and id = w.claim_id offset 0) k
+ cross join lateral (select transfers from line
+                      where organisation_id = $1 and reservation_id = k.reservation_id and number = k.line_number offset 0) l
+ cross join lateral (select revision from sitting where organisation_id = $1 and id = k.sitting_id offset 0) s
+ order by w.place`, organisationID, claimIDs)
+	if err != nil {
+		return nil, fmt.Errorf("read the tickets to sign: %w", err)
+	}
+	tickets, err := pgx.CollectRows(rows, pgx.RowToStructByName[Ticket])
+	if err == nil && len(tickets) != len(claimIDs) {
+		err = fmt.Errorf("%d of %d claims are tickets", len(tickets), len(claimIDs))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the tickets to sign: %w", err)
+	}
+	codes := make([]string, len(tickets))
+	for i, ticket := range tickets {
+		if codes[i], err = key.Seal(ticket.pack()); err != nil {
+			return nil, fmt.Errorf("sign the ticket of claim %d: %w", ticket.ClaimID, err)
+		}
+	}
+	return codes, nil
 }
 
 // PublicKeys are those with which an organisation's codes are checked, at a door without a network.

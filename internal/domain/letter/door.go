@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,6 +17,7 @@ import (
 	"usher/internal/base/seal"
 	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/event"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 )
@@ -23,117 +25,291 @@ import (
 // Asked is what a door asks about a code.
 type Asked struct {
 	Code         string // what the QR code holds, or the short code as it is typed
-	Organisation string // slug; empty: the campaign's, or the only one there is
+	Organisation string // slug; empty: the campaign's or the event's, or the only one there is
 	Campaign     string // slug
+	Event        string // slug
 	Sitting      string // reference of the sitting at this door; empty: any. A short code counts within a sitting alone
 }
 
+// Seat is one person's seat at a sitting, as a door speaks of it: a candidate's, or that of a ticket.
+type Seat struct {
+	ClaimID       int64
+	SittingID     int64
+	CampaignID    int64
+	CandidateID   int64 // 0: it is a ticket
+	ReservationID int64
+	Line          int // of the reservation
+	EventID       int64
+	Name          string // of the candidate, of whoever the ticket is for, or of its buyer; a ticket may have none
+	Reference     string // of the candidate
+	What          string // exam or event
+	Kind          string // of the ticket
+	Sitting       string
+	Centre        string
+	Room          string
+	Zone          string
+	StartsAt      time.Time
+	EndsAt        time.Time
+	Label         string // empty: given at the door
+}
+
+// Ticket tells whether the seat is of a ticket, and not of a candidate.
+func (s Seat) Ticket() bool { return s.CandidateID == 0 }
+
+// Facts are what a sentence says of the seat.
+func (s Seat) Facts() problem.Facts {
+	return problem.Facts{
+		"name": s.Name, "reference": s.Reference, "exam": s.What, "event": s.What, "kind": s.Kind, "sitting": s.Sitting,
+		"place": s.Room + ", " + s.Centre, "starts_at": s.Begins(), "seat": s.Label,
+	}
+}
+
+func (l Letter) doorSeat() Seat {
+	return Seat{
+		ClaimID: l.ClaimID, SittingID: l.SittingID, CampaignID: l.CampaignID, CandidateID: l.CandidateID,
+		Name: l.Name(), Reference: l.Reference, What: l.Exam, Sitting: l.Sitting, Centre: l.Centre, Room: l.Room, Zone: l.Zone,
+		StartsAt: l.StartsAt, EndsAt: l.EndsAt, Label: l.Seat,
+	}
+}
+
+// The states that a ticket can be in beside those of a letter.
+const (
+	StateUnpaid   State = "unpaid"
+	StateDisputed State = "disputed" // the payer's bank asks for the money back: whoever answers for the door decides
+)
+
 // Found is what became of the seat that a code speaks of.
 type Found struct {
-	State     State
-	Letter    Letter  // the seat of the code, as its sitting is now; of a valid one, the seat that the person has
-	Now       *Letter // of a letter that was replaced, the seat that the person has now; nil: none
-	Renewed   bool    // a newer letter was written since, and says the same
-	Signed    bool    // the signature is this organisation's; false: a short code, which anybody can make up
-	Elsewhere bool    // the letter is valid, for another sitting than the one at this door
-	Older     bool    // a short code: an older letter of the seat bears it too, and says what is not true any more
+	State       State
+	Seat        Seat   // of the code, as its sitting is now; of a valid one, the seat that the person has
+	Now         *Seat  // of a paper that was replaced, the seat that the person has now; nil: none
+	Why         string // of a ticket that is worth nothing any more: the reason that its line keeps, or the state of its reservation
+	Transferred bool   // a newer ticket has another name
+	Renewed     bool   // a newer letter was written since, and says the same
+	Signed      bool   // the signature is this organisation's; false: a short code, which anybody can make up
+	Elsewhere   bool   // the paper is good, for another sitting than the one at this door
+	Older       bool   // a short code: an older paper of the seat bears it too, and says what is not true any more
 }
 
 // LetsIn tells whether the person may sit down at this door.
 func (f Found) LetsIn() bool { return f.State == StateValid && !f.Elsewhere }
 
-// Refusal says why the person is not let in, and where they are to go; nil: they are.
+// Refusal says why the person is not let in, and where they are to go; nil: they are. What makes a paper worthless is said first, then
+// that it is for another sitting.
 func (f Found) Refusal() error {
-	facts := f.Letter.doorFacts()
-	switch {
-	case f.LetsIn():
+	if f.LetsIn() {
 		return nil
-	case f.Elsewhere:
-		return problem.Refused("door_elsewhere", facts)
-	case f.State == StateReplaced && f.Now != nil:
-		return problem.Refused("door_replaced", f.Now.doorFacts())
 	}
-	return problem.Refused("door_released", facts)
+	code, facts := "door_"+f.refusalCode(), f.Seat.Facts()
+	if f.State == StateReplaced && f.Now != nil {
+		facts = f.Now.Facts()
+	}
+	if f.Seat.Ticket() {
+		code = "door_ticket_" + f.refusalCode()
+		facts["why"] = whyEndedWord(f.Why)
+	}
+	return problem.Refused(code, facts)
+}
+
+func (f Found) refusalCode() string {
+	switch {
+	case f.Elsewhere:
+		return "elsewhere"
+	case f.State == StateReplaced && f.Transferred:
+		return "transferred"
+	case f.State == StateReplaced && f.Now == nil:
+		return string(StateReleased)
+	}
+	return string(f.State)
 }
 
 // Facts are what a sentence says of somebody who is let in.
-func (f Found) Facts() map[string]any { return f.Letter.doorFacts() }
-
-func (l Letter) doorFacts() problem.Facts {
-	return problem.Facts{
-		"name": l.Name(), "reference": l.Reference, "exam": l.Exam, "sitting": l.Sitting, "place": l.Room + ", " + l.Centre,
-		"starts_at": l.Begins(), "seat": l.Seat,
-	}
-}
+func (f Found) Facts() map[string]any { return f.Seat.Facts() }
 
 // CheckAtDoor says whether a code lets its person in. It reads, and every role may.
 func CheckAtDoor(ctx context.Context, db *pg.DB, actor timeline.Actor, asked Asked) (Found, error) {
 	if strings.TrimSpace(asked.Code) == "" {
 		return Found{}, problem.Invalid("code_missing", nil)
 	}
-	organisationID, campaign, err := asked.scope(ctx, db, actor)
+	door, err := asked.door(ctx, db, actor)
 	if err != nil {
 		return Found{}, err
 	}
 	var found Found
-	err = db.Read(ctx, []int64{organisationID}, func(tx pgx.Tx) error {
-		var here seating.Sitting
+	err = db.Read(ctx, []int64{door.OrganisationID}, func(tx pgx.Tx) error {
+		here := seating.Sitting{}
 		if asked.Sitting != "" {
-			if here, err = seating.FindSitting(ctx, tx, campaign, asked.Sitting); err != nil {
+			if here, err = door.Sitting(ctx, tx, asked.Sitting); err != nil {
 				return err
 			}
 		}
-		if seal.Looks(asked.Code) {
-			found, err = Scan(ctx, tx, organisationID, asked.Code)
-			found.Signed = true
-		} else {
-			found, err = typed(ctx, tx, organisationID, asked)
-		}
-		if err != nil {
-			return err
-		}
-		found.Elsewhere = found.State == StateValid && here.ID != 0 && here.ID != found.Letter.SittingID
-		return nil
+		found, err = Look(ctx, tx, door.OrganisationID, here, asked.Code)
+		return err
 	})
 	return found, err
 }
 
-// scope is the organisation whose codes are read, and the campaign of the sitting at the door.
-func (asked Asked) scope(ctx context.Context, db *pg.DB, actor timeline.Actor) (int64, admission.Campaign, error) {
-	if asked.Campaign != "" {
-		c, err := admission.FindCampaign(ctx, db, actor, asked.Campaign)
-		return c.OrganisationID, c, err
-	}
-	if asked.Sitting != "" {
-		return 0, admission.Campaign{}, problem.Invalid("door_campaign_missing", problem.Facts{"sitting": asked.Sitting})
-	}
-	org, err := account.FindOrganisation(ctx, db, actor, asked.Organisation)
-	return org.ID, admission.Campaign{}, err
+// Door is whose codes are read at a door: an organisation's, and of which of its campaigns or events the sittings are.
+type Door struct {
+	OrganisationID int64
+	Campaign       admission.Campaign
+	Event          event.Event
 }
 
-// typed reads the short code, which is not signed: it counts only for whoever stands at a known door.
-// It does not say of which revision the letter is: the last thing that was said of its claim counts, and where something
-// else was said before, that is told, for only whoever reads the paper can see which of them it is.
-func typed(ctx context.Context, tx pgx.Tx, organisationID int64, asked Asked) (Found, error) {
-	claim, ok := parseShort(asked.Code)
-	switch {
-	case !ok:
-		return Found{}, problem.Invalid("code_mistyped", problem.Facts{"code": asked.Code})
-	case asked.Sitting == "":
-		return Found{}, problem.Invalid("short_code_needs_sitting", nil)
+// FindDoor finds the door of a campaign, or of an event.
+func FindDoor(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, event string) (Door, error) {
+	return Asked{Campaign: campaign, Event: event}.door(ctx, db, actor)
+}
+
+// Sitting finds the sitting at the door by its reference.
+func (d Door) Sitting(ctx context.Context, tx pgx.Tx, reference string) (seating.Sitting, error) {
+	if d.Event.ID != 0 {
+		s, err := seating.FindEventSitting(ctx, tx, d.Event, reference)
+		return s.Sitting, err
 	}
-	there, err := lookUp(ctx, tx, organisationID, []int64{claim})
+	return seating.FindSitting(ctx, tx, d.Campaign, reference)
+}
+
+func (asked Asked) door(ctx context.Context, db *pg.DB, actor timeline.Actor) (d Door, err error) {
+	switch {
+	case asked.Campaign != "" && asked.Event != "":
+		return d, problem.Invalid("door_of_both", nil)
+	case asked.Campaign != "":
+		d.Campaign, err = admission.FindCampaign(ctx, db, actor, asked.Campaign)
+		d.OrganisationID = d.Campaign.OrganisationID
+	case asked.Event != "":
+		d.Event, err = event.Find(ctx, db, actor, asked.Event)
+		d.OrganisationID = d.Event.OrganisationID
+	case asked.Sitting != "":
+		err = problem.Invalid("door_campaign_missing", problem.Facts{"sitting": asked.Sitting})
+	default:
+		var org account.Organisation
+		org, err = account.FindOrganisation(ctx, db, actor, asked.Organisation)
+		d.OrganisationID = org.ID
+	}
+	return d, err
+}
+
+// reading is what a code says, signed or typed.
+type reading struct {
+	Ticket
+	Signed bool
+}
+
+// Look reads a code, signed or short, at the door of a sitting (without an id: at any), and says what became of its seat.
+func Look(ctx context.Context, tx pgx.Tx, organisationID int64, here seating.Sitting, text string) (Found, error) {
+	return look(ctx, tx, organisationID, here, text, false)
+}
+
+// LookHolding does the same and holds what it judges: until the transaction ends nobody takes the seat back, and no reservation changes
+// its state.
+func LookHolding(ctx context.Context, tx pgx.Tx, organisationID int64, here seating.Sitting, text string) (Found, error) {
+	return look(ctx, tx, organisationID, here, text, true)
+}
+
+func look(ctx context.Context, tx pgx.Tx, organisationID int64, here seating.Sitting, text string, holding bool) (Found, error) {
+	code, err := readAny(ctx, tx, organisationID, here, text)
+	if err == nil && holding {
+		err = holdSeat(ctx, tx, organisationID, code.ClaimID)
+	}
 	if err != nil {
 		return Found{}, err
 	}
-	if len(there) == 0 {
+	found, err := becameOf(ctx, tx, organisationID, code)
+	good := found.State == StateValid || found.State == StateDisputed
+	found.Elsewhere = good && here.ID != 0 && here.ID != found.Seat.SittingID
+	return found, err
+}
+
+func readAny(ctx context.Context, tx pgx.Tx, organisationID int64, here seating.Sitting, text string) (reading, error) {
+	if seal.Looks(text) {
+		return readSigned(ctx, tx, organisationID, text)
+	}
+	claim, ok := parseShort(text)
+	switch { // it is not signed: it counts only for whoever stands at a known door
+	case !ok:
+		return reading{}, problem.Invalid("code_mistyped", problem.Facts{"code": text})
+	case here.ID == 0:
+		return reading{}, problem.Invalid("short_code_needs_sitting", nil)
+	}
+	return reading{Ticket: Ticket{OrganisationID: organisationID, ClaimID: claim, Revision: anyRevision}}, nil
+}
+
+func readSigned(ctx context.Context, tx pgx.Tx, organisationID int64, text string) (reading, error) {
+	keys, err := PublicKeys(ctx, tx, organisationID)
+	if err != nil {
+		return reading{}, err
+	}
+	ticket, err := OpenCode(text, keys)
+	if err != nil || ticket.OrganisationID != organisationID {
+		return reading{}, problem.Refused("code_unknown", nil).Because(err)
+	}
+	return reading{ticket, true}, nil
+}
+
+// becameOf says what became of the seat of a code. A short one does not say of which revision the letter is: the last thing that was
+// said of its claim counts, and where something else was said before, that is told, for only whoever reads the paper can see which of
+// them it is.
+func becameOf(ctx context.Context, tx pgx.Tx, organisationID int64, code reading) (found Found, err error) {
+	letters, err := lookUp(ctx, tx, organisationID, []int64{code.ClaimID})
+	switch {
+	case err != nil:
+	case len(letters) == 0:
+		found, err = becameOfTicket(ctx, tx, organisationID, code)
+	default:
+		found, err = becameOfLetter(ctx, tx, letters[0], code)
+	}
+	found.Signed = code.Signed
+	return found, err
+}
+
+func becameOfTicket(ctx context.Context, tx pgx.Tx, organisationID int64, code reading) (Found, error) {
+	ticket, err := readTicket(ctx, tx, organisationID, code.ClaimID)
+	if err != nil {
+		return Found{}, err
+	}
+	if ticket == nil || code.Signed && !code.Bought {
 		return Found{}, problem.Refused("code_unknown", nil)
 	}
-	found, err := judge(ctx, tx, there[0], anyRevision)
-	if err == nil && found.State == StateValid {
-		found.Older, err = saidOtherwise(ctx, tx, there[0], found.Letter)
+	return judgeTicket(ctx, tx, organisationID, *ticket, code)
+}
+
+func becameOfLetter(ctx context.Context, tx pgx.Tx, l Letter, code reading) (Found, error) {
+	found, now, err := judge(ctx, tx, l, code.Revision)
+	if err == nil && !code.Signed && found.State == StateValid {
+		found.Older, err = saidOtherwise(ctx, tx, l, now)
 	}
 	return found, err
+}
+
+// holdSeat holds the claim of a code and the one that its person has now, with the reservation before them, as everybody locks them.
+// A claim that is live is the one that they have now, so that of candidates no two live claims are ever held.
+func holdSeat(ctx context.Context, tx pgx.Tx, organisationID, claimID int64) error {
+	var reservation, candidate, exam *int64
+	var line *int
+	err := tx.QueryRow(ctx, `select reservation_id, line_number, candidate_id, exam_id from claim where organisation_id = $1 and id = $2`,
+		organisationID, claimID).Scan(&reservation, &line, &candidate, &exam)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // nobody's: that is said when it is judged
+	}
+	if err == nil && reservation != nil {
+		_, err = tx.Exec(ctx, `select from reservation where organisation_id = $1 and id = $2 for share`, organisationID, reservation)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, `select from claim where organisation_id = $1 and id = $2 for share`, organisationID, claimID)
+	}
+	if err == nil && candidate != nil {
+		_, err = tx.Exec(ctx, `
+select from claim where organisation_id = $1 and candidate_id = $2 and exam_id = $3 and released_at is null for share`, organisationID, candidate, exam)
+	}
+	if err == nil && reservation != nil {
+		_, err = tx.Exec(ctx, `
+select from claim where organisation_id = $1 and reservation_id = $2 and line_number = $3 and released_at is null for share`, organisationID, reservation, line)
+	}
+	if err != nil {
+		return fmt.Errorf("hold what is judged at the door: %w", err)
+	}
+	return nil
 }
 
 // saidOtherwise tells whether a letter of the claim, under one of its revisions, said of the seat what is not true now.
@@ -161,28 +337,29 @@ select l.facts from (select * from timeline where candidate_id = $2 offset 0) l
 // anyRevision stands for the last one of a claim.
 const anyRevision = 0
 
-// judge says what a letter is worth that was written for a claim under a revision of its sitting. What counts is what
-// stands on the paper: who was moved and moved back holds a letter that is true again. A letter that is true of where the
+// judge says what a letter is worth that was written for a claim under a revision of its sitting, and where its person sits now. What
+// counts is what stands on the paper: who was moved and moved back holds a letter that is true again. A letter that is true of where the
 // person sits now is valid; any other is replaced.
-func judge(ctx context.Context, tx pgx.Tx, l Letter, revision int) (Found, error) {
-	found := Found{State: l.State, Letter: l}
+func judge(ctx context.Context, tx pgx.Tx, l Letter, revision int) (found Found, sits Letter, err error) {
+	found = Found{State: l.State, Seat: l.doorSeat()}
 	newest := l.State == StateValid && (revision == anyRevision || revision == l.Revision)
 	if newest || l.State == StateReleased {
-		return found, nil
+		return found, l, nil
 	}
 	now, err := seatNow(ctx, tx, l)
 	if err != nil || now == nil { // not nil: the claim is live, or it was replaced by one that is
-		return found, err
+		return found, l, err
 	}
 	said, err := saidOf(ctx, tx, l, revision)
 	if err != nil {
-		return found, err
+		return found, l, err
 	}
+	seat := now.doorSeat()
 	if l.SittingID == now.SittingID && said.isTrueOf(*now) {
-		return Found{State: StateValid, Letter: *now, Renewed: true}, nil
+		return Found{State: StateValid, Seat: seat, Renewed: true}, *now, nil
 	}
-	found.State, found.Now = StateReplaced, now
-	return found, nil
+	found.State, found.Now = StateReplaced, &seat
+	return found, *now, nil
 }
 
 //go:embed said.sql

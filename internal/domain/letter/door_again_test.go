@@ -83,7 +83,7 @@ func TestCheckAtDoor_ALetterThatIsTrueAgainIsGood(t *testing.T) {
 			c.back(s)
 			for _, code := range []string{paper.Code, paper.Short()} {
 				found := check(code)
-				if !found.LetsIn() || found.Letter.Seat != "001" || found.Letter.Name() != "Traoré Awa" || found.Now != nil {
+				if !found.LetsIn() || found.Seat.Label != "001" || found.Seat.Name != "Traoré Awa" || found.Now != nil {
 					t.Errorf("true again: %+v, %v", found, found.Refusal())
 				}
 				if code == paper.Code && !found.Renewed {
@@ -118,7 +118,7 @@ func TestCheckAtDoor_ATrueSeatOfAnotherPersonLetsNobodyIn(t *testing.T) {
 	s.swap("C001", "C002")
 	found, err := s.check(letter.Asked{Code: paper.Code, Campaign: "c", Sitting: "S001"})
 	s.must(err)
-	if found.LetsIn() || found.Now == nil || found.Now.Seat != "002" {
+	if found.LetsIn() || found.Now == nil || found.Now.Label != "002" {
 		t.Errorf("%+v", found)
 	}
 }

@@ -42,10 +42,11 @@ type PublicKey struct {
 // DoorSitting is a sitting as a door knows it.
 type DoorSitting struct {
 	ID        int64     `json:"id"`
-	Campaign  string    `json:"campaign"` // slug
+	Campaign  string    `json:"campaign"`        // slug; empty: it is of an event
+	Event     string    `json:"event,omitempty"` // slug
 	Reference string    `json:"reference"`
 	Revision  int       `json:"revision"`
-	Exam      string    `json:"exam"`
+	Exam      string    `json:"exam"` // its code, or the name of the event
 	Centre    string    `json:"centre"`
 	Room      string    `json:"room"`
 	Zone      string    `json:"zone"`
@@ -90,13 +91,15 @@ func ExportDoorKey(ctx context.Context, db *pg.DB, actor timeline.Actor, organis
 with announced as materialized (
   select sitting_id, facts->'before' as said, row_number() over (partition by sitting_id order by id) as revision
     from timeline where organisation_id = $1 and kind = 'sitting_moved' and claim_id is null)
-select s.id, g.slug as campaign, s.reference, s.revision, e.code as exam, c.name as centre, r.name as room, c.time_zone as zone, s.starts_at,
+select s.id, coalesce(g.slug, '') as campaign, coalesce(v.slug, '') as event, s.reference, s.revision, coalesce(e.code, v.name) as exam,
+       c.name as centre, r.name as room, coalesce(v.time_zone, c.time_zone) as zone, s.starts_at,
        array(select a.revision::int from announced a
               where a.sitting_id = s.id and a.revision < s.revision and a.said->>'centre' = c.name and a.said->>'room' = r.name
                 and (a.said->'starts_at'->>'at')::timestamptz = s.starts_at order by a.revision) as alike
   from sitting s
-  join campaign g on g.organisation_id = $1 and g.id = s.campaign_id
-  join exam e on e.organisation_id = $1 and e.id = s.exam_id
+  left join campaign g on g.organisation_id = $1 and g.id = s.campaign_id
+  left join exam e on e.organisation_id = $1 and e.id = s.exam_id
+  left join event v on v.organisation_id = $1 and v.id = s.event_id
   join room r on r.organisation_id = $1 and r.id = s.room_id
   join centre c on c.organisation_id = $1 and c.id = r.centre_id
  where s.organisation_id = $1 and s.ends_at > clock() - $2::interval
@@ -180,9 +183,10 @@ func (g Genuine) refusal(asked Asked) error {
 	switch {
 	case g.Sitting == nil:
 		return problem.Refused("door_sitting_not_in_key", facts)
-	case g.Ticket.Revision < g.Sitting.Revision && !slices.Contains(g.Sitting.Alike, g.Ticket.Revision):
+	case !g.Ticket.Bought && g.Ticket.Revision < g.Sitting.Revision && !slices.Contains(g.Sitting.Alike, g.Ticket.Revision):
 		return problem.Refused("door_letter_old", facts)
-	case asked.Sitting != "" && !strings.EqualFold(asked.Sitting, g.Sitting.Reference), asked.Campaign != "" && asked.Campaign != g.Sitting.Campaign:
+	case asked.Sitting != "" && !strings.EqualFold(asked.Sitting, g.Sitting.Reference),
+		asked.Campaign != "" && asked.Campaign != g.Sitting.Campaign, asked.Event != "" && asked.Event != g.Sitting.Event:
 		return problem.Refused("door_genuine_elsewhere", facts)
 	}
 	return nil
@@ -191,10 +195,10 @@ func (g Genuine) refusal(asked Asked) error {
 // Facts are what a sentence says of a genuine code.
 func (g Genuine) Facts() problem.Facts {
 	facts := problem.Facts{
-		"short": g.Short, "number": strconv.FormatInt(g.Ticket.SittingID, 10), "made_at": i18n.Instant{At: g.MadeAt, Zone: "UTC"},
+		"short": g.Short, "ticket": g.Ticket.Bought, "number": strconv.FormatInt(g.Ticket.SittingID, 10), "made_at": i18n.Instant{At: g.MadeAt, Zone: "UTC"},
 	}
 	if s := g.Sitting; s != nil {
-		facts["sitting"], facts["campaign"], facts["exam"], facts["place"] = s.Reference, s.Campaign, s.Exam, s.Room+", "+s.Centre
+		facts["sitting"], facts["campaign"], facts["exam"], facts["event"], facts["place"] = s.Reference, s.Campaign, s.Exam, s.Exam, s.Room+", "+s.Centre
 		facts["starts_at"] = i18n.Instant{At: s.StartsAt, Zone: s.Zone}
 		facts["made_at"] = i18n.Instant{At: g.MadeAt, Zone: s.Zone}
 	}

@@ -334,7 +334,7 @@ func TestWritePDF_TheCodeIsReadFromPaper(t *testing.T) {
 	public := testKey
 	public.Private = nil
 	ticket, err := OpenCode(string(out), []seal.Key{public})
-	if err != nil || ticket != (Ticket{1 << 31, 1 << 40, 1 << 50, 1 << 20}) || !bytes.Equal(out, fromWorn) {
+	if err != nil || ticket != (Ticket{OrganisationID: 1 << 31, SittingID: 1 << 40, ClaimID: 1 << 50, Revision: 1 << 20}) || !bytes.Equal(out, fromWorn) {
 		t.Errorf("read %+v, %v", ticket, err)
 	}
 	code, err := doc.EncodeQR(l.Code)

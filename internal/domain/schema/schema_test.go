@@ -152,6 +152,8 @@ insert into gateway_notice (organisation_id, gateway_id, key, kind, amount_minor
 insert into payment (organisation_id, id, gateway_id, reservation_id, amount_minor, currency, method, received_at, idempotency_key, actor)
 values (1, 100, 1, 1, 10, 'XOF', 'g', clock(), 'g', 'a');
 insert into refund (organisation_id, payment_id, reservation_id, amount_minor, currency, reason, key) values (1, 100, 1, 10, 'XOF', 'cancelled', 'k');
+insert into scan (organisation_id, device, nonce, asked_digest, code_kind, sitting_id, scanned_at, received_at, counts_at, offline, let_in, verdict, actor, facts)
+values (1, 'd', 'n', sha256('x'), 'none', 1, clock(), clock(), clock(), false, false, 'unknown', 'a', '{}');
 insert into timeline (organisation_id, actor, kind, facts) values (1, 'a', 'k', '{}');
 insert into timeline_seal (organisation_id, day, first_day, rows, rows_digest, mixture, digest)
 values (1, current_date, current_date, 0, sha256(''), b'0'::bit(256), sha256(''));
@@ -245,6 +247,7 @@ func TestTimelineAndPayment_AreAppendOnly(t *testing.T) {
 		`update payment set amount_minor = 1`, `delete from payment`,
 		`update candidate set paid_minor = 1`, `delete from claim`, `update claim set seat_number = 2`,
 		`update planned set capacity = 1`, `delete from planned`,
+		`update scan set verdict = 'in'`, `delete from scan`,
 		`update signing_key set public_key = private_key`, `delete from signing_key`,
 	} {
 		err := db.Tx(t.Context(), []int64{1}, func(tx pgx.Tx) error {

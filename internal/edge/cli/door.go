@@ -11,7 +11,7 @@ import (
 
 type doorCommand struct {
 	Key   doorKey   `cmd:"" help:"Write the file with which a device without a network checks codes: public keys and sittings."`
-	Check doorCheck `cmd:"" help:"Say whether the code of a letter lets its person in."`
+	Check doorCheck `cmd:"" help:"Say whether the code of a letter or a ticket lets its person in; nothing is marked."`
 }
 
 type doorKey struct {
@@ -38,13 +38,14 @@ func (k doorKey) Run(s *session) error {
 type doorCheck struct {
 	Code         string  `arg:"" help:"What the QR code holds, or the short code below it with --sitting."`
 	Key          *string `help:"File of usher door key: check without a database whether the code is genuine." placeholder:"FILE"`
-	Organisation string  `help:"Short name of the organisation; needed when there are several and no --campaign."`
+	Organisation string  `help:"Short name of the organisation; needed when there are several and neither --campaign nor --event."`
 	Campaign     string  `help:"Short name of the campaign of --sitting."`
+	Event        string  `help:"Short name of the event of --sitting."`
 	Sitting      string  `help:"Reference of the sitting at this door."`
 }
 
 func (c doorCheck) asked() letter.Asked {
-	return letter.Asked{Code: c.Code, Organisation: c.Organisation, Campaign: c.Campaign, Sitting: c.Sitting}
+	return letter.Asked{Code: c.Code, Organisation: c.Organisation, Campaign: c.Campaign, Event: c.Event, Sitting: c.Sitting}
 }
 
 // Run ends with 0 for who is let in, with 1 for who is not, and with 2 for what could not be checked. With --json the
@@ -69,14 +70,22 @@ func (c doorCheck) Run(s *session) error {
 	if refusal != nil {
 		return refusal
 	}
-	s.say("cli_door_valid", found.Facts())
+	s.say(doorSentence(found.Seat.Ticket(), "valid"), found.Facts())
 	if found.Renewed {
-		s.say("cli_door_renewed", nil)
+		s.say(doorSentence(found.Seat.Ticket(), "renewed"), nil)
 	}
 	if found.Older {
-		s.say("cli_door_older", found.Facts())
+		s.say(doorSentence(found.Seat.Ticket(), "older"), found.Facts())
 	}
 	return nil
+}
+
+// doorSentence is the id of what is said of a letter, or of a ticket.
+func doorSentence(ticket bool, what string) string {
+	if ticket {
+		return "cli_door_ticket_" + what
+	}
+	return "cli_door_" + what
 }
 
 // unknownCode answers programs as well: that a code is nobody's is an answer.
@@ -112,7 +121,7 @@ func (c doorCheck) offline(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("cli_door_genuine", found.Facts())
+	s.say(doorSentence(found.Ticket.Bought, "genuine"), found.Facts())
 	switch {
 	case found.Newer:
 		s.say("cli_door_key_old", found.Facts())
@@ -124,10 +133,12 @@ func (c doorCheck) offline(s *session) error {
 
 // doorSeat is a seat as programs read it.
 type doorSeat struct {
-	Candidate string    `json:"candidate"`
+	Candidate string    `json:"candidate"` // empty: it is a ticket
 	Name      string    `json:"name"`
 	Sitting   string    `json:"sitting"`
-	Exam      string    `json:"exam"`
+	Exam      string    `json:"exam,omitempty"`
+	Event     string    `json:"event,omitempty"`
+	Kind      string    `json:"kind,omitempty"` // of the ticket
 	Centre    string    `json:"centre"`
 	Room      string    `json:"room"`
 	StartsAt  time.Time `json:"starts_at"`
@@ -136,7 +147,7 @@ type doorSeat struct {
 }
 
 type doorAnswer struct {
-	State   string    `json:"state"` // valid, replaced, released, elsewhere
+	State   string    `json:"state"` // valid, replaced, released, elsewhere; of a ticket also unpaid, disputed
 	LetsIn  bool      `json:"lets_in"`
 	Signed  bool      `json:"signed"`
 	Renewed bool      `json:"renewed"` // a newer letter says the same
@@ -146,7 +157,7 @@ type doorAnswer struct {
 }
 
 func answerFound(f letter.Found) doorAnswer {
-	answer := doorAnswer{State: string(f.State), LetsIn: f.LetsIn(), Signed: f.Signed, Renewed: f.Renewed, Older: f.Older, Code: answerSeat(f.Letter)}
+	answer := doorAnswer{State: string(f.State), LetsIn: f.LetsIn(), Signed: f.Signed, Renewed: f.Renewed, Older: f.Older, Code: answerSeat(f.Seat)}
 	if f.Elsewhere {
 		answer.State = "elsewhere"
 	}
@@ -157,8 +168,17 @@ func answerFound(f letter.Found) doorAnswer {
 	return answer
 }
 
-func answerSeat(l letter.Letter) doorSeat {
-	return doorSeat{l.Reference, l.Name(), l.Sitting, l.Exam, l.Centre, l.Room, l.StartsAt, l.Zone, l.Seat}
+func answerSeat(of letter.Seat) doorSeat {
+	seat := doorSeat{
+		Candidate: of.Reference, Name: of.Name, Sitting: of.Sitting, Kind: of.Kind, Centre: of.Centre, Room: of.Room,
+		StartsAt: of.StartsAt, Zone: of.Zone, Seat: of.Label,
+	}
+	if of.Ticket() {
+		seat.Event = of.What
+	} else {
+		seat.Exam = of.What
+	}
+	return seat
 }
 
 type genuineAnswer struct {
