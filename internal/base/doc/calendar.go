@@ -45,14 +45,39 @@ func (e Event) Method() string {
 	return string(ics.MethodPublish)
 }
 
-// Calendar writes the entry as iCalendar (RFC 5545). Its instants are in UTC: every reader knows them
+// Method is that of entries that are sent together: they are published where not all of them are cancelled; empty: none.
+func Method(entries ...Event) string {
+	method := ""
+	for _, e := range entries {
+		if one := e.Method(); method == "" || one == string(ics.MethodPublish) {
+			method = one
+		}
+	}
+	return method
+}
+
+// Calendar writes entries of one organiser as iCalendar (RFC 5545). Their instants are in UTC: every reader knows them
 // and shows them in its own zone; the text names the zone of the place.
-func Calendar(w io.Writer, e Event) error {
+func Calendar(w io.Writer, entries ...Event) error {
 	calendar := ics.NewCalendarFor("Usher")
 	calendar.SetProductId(calendarProduct)
-	if method := e.Method(); method != "" {
+	if method := Method(entries...); method != "" {
 		calendar.SetMethod(ics.Method(method))
 	}
+	for _, e := range entries {
+		e.addTo(calendar)
+	}
+	var out bytes.Buffer
+	if err := calendar.SerializeTo(&out, ics.WithNewLineWindows); err != nil {
+		return fmt.Errorf("write the calendar entry: %w", err)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write the calendar entry: %w", err)
+	}
+	return nil
+}
+
+func (e Event) addTo(calendar *ics.Calendar) {
 	event := calendar.AddEvent(e.UID)
 	event.SetSequence(e.Sequence)
 	event.SetDtStampTime(e.At)
@@ -75,14 +100,6 @@ func Calendar(w io.Writer, e Event) error {
 			alarm.SetDescription(e.Summary)
 		}
 	}
-	var out bytes.Buffer
-	if err := calendar.SerializeTo(&out, ics.WithNewLineWindows); err != nil {
-		return fmt.Errorf("write the calendar entry: %w", err)
-	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write the calendar entry: %w", err)
-	}
-	return nil
 }
 
 // quoted writes a name as the value of a parameter (RFC 5545, 3.2), which knows no escapes: it can hold neither

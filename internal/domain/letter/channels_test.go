@@ -88,21 +88,33 @@ type arrived struct {
 
 func (l *lines) mails() []arrived {
 	l.t.Helper()
+	return mailsAt(l.t, l.server)
+}
+
+// mailsAt are the e-mails that came to a server.
+func mailsAt(t *testing.T, server *smtpfault.Server) []arrived {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	var all []arrived
-	for _, m := range l.server.Messages() {
+	for _, m := range server.Messages() {
 		reader, err := gomail.CreateReader(bytes.NewReader(m.Raw))
-		l.must(err)
+		must(err)
 		one := arrived{to: m.To}
 		one.subject, err = reader.Header.Subject()
-		l.must(err)
+		must(err)
 		for {
 			part, err := reader.NextPart()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			l.must(err)
+			must(err)
 			body, err := io.ReadAll(part.Body)
-			l.must(err)
+			must(err)
 			switch kind := part.Header.Get("Content-Type"); {
 			case strings.HasPrefix(kind, "text/plain"):
 				one.text = string(body)

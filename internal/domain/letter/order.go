@@ -133,6 +133,7 @@ type story struct {
 	what    string // names its sentences
 	tickets []ticket
 	refunds []refund // of which it tells; of tickets that ended, none: what they give back stands with them
+	papers  Tickets  // all of the reservation, for what is attached to an e-mail
 }
 
 // composeOrders words notices to buyers. Public is the address under which people reach the pages; empty: they do not.
@@ -146,9 +147,14 @@ func composeOrders(public string) notice.Compose {
 		if err != nil {
 			return nil, err
 		}
+		papers, err := attachable(ctx, tx, organisationID, due, now)
+		if err != nil {
+			return nil, err
+		}
 		messages := make([]notice.Message, len(due))
 		for i, d := range due {
 			told := tell(d, orders[i])
+			told.papers = papers[orders[i].ReservationID]
 			if public != "" {
 				told.link = public + ReservationPath + orders[i].Reference
 			}

@@ -19,7 +19,7 @@ func (s story) message() (notice.Message, error) {
 	}
 	return notice.Message{
 		Verdict: notice.VerdictSend, Email: o.Email, Phone: o.Phone, Name: o.Name, Sender: o.Organisation, ReplyTo: o.Contact,
-		Subject: content.Title, Text: content.text(s.voice), HTML: page, SMS: s.sms(),
+		Subject: content.Title, Text: content.text(s.voice), HTML: page, SMS: s.sms(), Attach: s.attach(),
 	}, nil
 }
 
@@ -171,7 +171,7 @@ func (s story) sums() (sums []sum) {
 // toDo says what becomes of the money, and what its reader does now.
 func (s story) toDo(said map[string]any) (lines []string) {
 	if s.what == "confirmed" {
-		lines = append(lines, s.voice.Say("buyer_bring", said))
+		lines = append(lines, s.bring(said)...)
 	} else {
 		if s.backMinor() > 0 && s.what != "charged_back" {
 			lines = append(lines, s.voice.Say("buyer_back_"+s.way(), said))
@@ -193,6 +193,10 @@ func (s story) sms() string {
 	best, parts := "", 0
 	for _, length := range []int{senderWhole, senderCut, senderLeast} {
 		facts := s.facts(length)
+		if len(s.tickets) > 0 {
+			here, _ := sameSitting(s.tickets)
+			facts["seats"] = seatsInShort(seatsOf(here))
+		}
 		for _, date := range []any{facts["date"], facts["day"]} {
 			facts["date"] = date
 			text := strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(s.voice.Say("buyer_sms_"+s.what, facts))

@@ -21,6 +21,7 @@ import (
 type printCommand struct {
 	DoorList printList    `cmd:"" name:"door-list" help:"Print who sits at a sitting: a list to sign by seat, and one by name to find a seat."`
 	Letters  printLetters `cmd:"" help:"Print the letters of a sitting as one PDF, in the order of the seats."`
+	Tickets  printTickets `cmd:"" help:"Print the tickets of a reservation that is paid as one PDF, a page each."`
 	Versions listVersions `cmd:"" help:"List what was printed of a sitting: each version can be printed again."`
 }
 

@@ -36,6 +36,8 @@ func (s *site) shop(mux *http.ServeMux) {
 	mux.Handle(reservationPath+"{reference}", byMethod(true, false, s.showReservation))
 	mux.Handle(reservationPath+"{reference}/state", byMethod(true, false, s.reservationState))
 	mux.Handle(reservationPath+"{reference}/go", byMethod(true, false, s.goToPay))
+	mux.Handle(reservationPath+"{reference}/"+ticketsFile, byMethod(true, false, s.ticketsPDF))
+	mux.Handle(reservationPath+"{reference}/"+calendarFile, byMethod(true, false, s.ticketsCalendar))
 	for act, post := range map[string]http.HandlerFunc{
 		"pay": s.payReservation, "renew": s.renewReservation, "give-up": s.giveUpSeats, "kind": s.changeKind,
 	} {

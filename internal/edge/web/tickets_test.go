@@ -1,0 +1,81 @@
+package web_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strings"
+	"testing"
+
+	ics "github.com/arran4/golang-ical"
+)
+
+// pagesOf is the text of each page of a PDF.
+func pagesOf(t *testing.T, pdf string) []string {
+	t.Helper()
+	command := exec.Command("pdftotext", "-", "-")
+	command.Stdin = strings.NewReader(pdf)
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("pdftotext (package poppler-utils): %v: %.200s", err, pdf)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\f"), "\f")
+}
+
+// bought is a reservation of these seats of S1 that is paid.
+func (b *buyer) bought(seats ...string) (reference string) {
+	b.Helper()
+	_, cart := b.choose("S1", url.Values{"seat": seats, "kind": {"full"}})
+	reference = cart.reference(b.T)
+	leads := goTo.FindStringSubmatch(b.send("/r/"+reference+"/pay", contact).text)
+	if leads == nil {
+		b.Fatal("nothing leads to where it is paid")
+	}
+	b.pays(leads[1], "pay").wants(b.T, "these seats are yours")
+	return reference
+}
+
+// Whoever knows the reference of a reservation that is paid has its tickets; before, and without it, nobody has.
+func TestShop_TicketsOfWhatIsPaid(t *testing.T) {
+	h := newPlayhouse(t)
+	b := h.buyer()
+	_, cart := b.choose("S1", url.Values{"seat": {"3"}, "kind": {"full"}})
+	held := cart.reference(t)
+	cart.lacks(t, "tickets.pdf")
+	for _, file := range []string{"/tickets.pdf", "/calendar.ics"} {
+		got := b.send("/r/"+held+file, nil)
+		if got.StatusCode != http.StatusConflict {
+			t.Errorf("%s of what is held is answered %d", file, got.StatusCode)
+		}
+		got.wants(t, "is not paid, so there are no tickets yet")
+		if got := b.send("/r/NOBODYKNOWS"+file, nil); got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s of nothing is answered %d", file, got.StatusCode)
+		}
+	}
+	reference := h.buyer().bought("1", "2")
+	other := h.buyer()
+	other.send("/r/"+reference, nil).wants(t, `href="/r/`+reference+`/tickets.pdf"`, `href="/r/`+reference+`/calendar.ics"`)
+	got := other.send("/r/"+reference+"/tickets.pdf", nil)
+	if kind := got.Header.Get("Content-Type"); kind != "application/pdf" || got.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("tickets are sent as %s, %s", kind, got.Header.Get("Cache-Control"))
+	}
+	pages := pagesOf(t, got.text)
+	if len(pages) != 2 || !strings.Contains(pages[0], "A-1") || !strings.Contains(pages[1], "A-2") || !strings.Contains(pages[0], "Awa Diarra") {
+		t.Errorf("the pages say %q", pages)
+	}
+	got = other.send("/r/"+reference+"/calendar.ics", nil)
+	calendar, err := ics.ParseCalendar(bytes.NewReader([]byte(got.text)))
+	h.must(err)
+	if events := calendar.Events(); len(events) != 1 || events[0].GetProperty(ics.ComponentPropertySummary).Value != "Phèdre" {
+		t.Errorf("the calendar has %v", events)
+	}
+
+	h.exec(`update line set cancelled_at = clock(), cancel_reason = 'ticket_cancelled', refund_minor = 0 where reservation_id = (select id from reservation where reference = $1)`, reference)
+	if got := other.send("/r/"+reference+"/tickets.pdf", nil).wants(t, "has no tickets any more"); got.StatusCode != http.StatusConflict {
+		t.Errorf("tickets that ended are answered %d", got.StatusCode)
+	}
+	if got := other.send("/r/"+reference+"/calendar.ics", nil); !strings.Contains(got.text, "STATUS:CANCELLED") {
+		t.Errorf("the calendar of what ended: %s", got.text)
+	}
+}
