@@ -46,6 +46,7 @@ type ticket struct {
 	PriceMinor    int64
 	CancelledAt   *time.Time
 	CancelReason  string
+	Unpaid        bool  // it ended before it was paid: given up in the cart, or exchanged there
 	RefundMinor   int64 // what its cancelling gave back
 	Event         string
 	Kind          string
@@ -218,20 +219,17 @@ func (o order) open() []ticket {
 	return slices.DeleteFunc(slices.Clone(o.tickets), func(t ticket) bool { return t.CancelledAt != nil })
 }
 
-// kept are the tickets that its buyer wanted: all that they did not give up in the cart. Where some are left, those.
+// kept are the tickets that its buyer wanted: all that they did not give up or exchange in the cart. Where some are left, those.
 func (o order) kept() []ticket {
 	if open := o.open(); len(open) > 0 {
 		return open
 	}
-	return slices.DeleteFunc(slices.Clone(o.tickets), func(t ticket) bool { return t.CancelReason == givenUp })
+	return slices.DeleteFunc(slices.Clone(o.tickets), func(t ticket) bool { return t.Unpaid })
 }
-
-// givenUp is why a ticket ended that its buyer gave up before it was paid.
-const givenUp = "given_up"
 
 // ended are the tickets that ended up to a cause and were not told of before it.
 func (o order) ended(upTo int) []ticket {
-	over := slices.DeleteFunc(slices.Clone(o.tickets), func(t ticket) bool { return t.CancelledAt == nil || t.CancelReason == givenUp })
+	over := slices.DeleteFunc(slices.Clone(o.tickets), func(t ticket) bool { return t.CancelledAt == nil || t.Unpaid })
 	slices.SortFunc(over, func(a, b ticket) int {
 		return cmp.Or(a.CancelledAt.Compare(*b.CancelledAt), cmp.Compare(a.Number, b.Number))
 	})
@@ -255,7 +253,7 @@ func (r refund) calledOff() bool {
 // whyBack names the story of money by the reason for which it goes back.
 func whyBack(refunds []refund) string {
 	for _, known := range []payment.RefundReason{
-		payment.PaidLate, payment.PaidTwice, payment.PaidTooMuch, payment.PaidAfterEnd, payment.PaidInPart,
+		payment.PaidLate, payment.PaidTwice, payment.PaidTooMuch, payment.PaidAfterEnd, payment.PaidInPart, payment.PaidOverLimit,
 	} {
 		if len(refunds) > 0 && refunds[0].Reason == known {
 			return string(known)

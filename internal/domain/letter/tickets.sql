@@ -1,5 +1,6 @@
 -- The tickets of reservations, each with the latest of its seats, in the order of their sittings.
 select l.reservation_id, l.number, l.price_minor, l.cancelled_at, coalesce(l.cancel_reason, '') as cancel_reason, coalesce(l.refund_minor, 0) as refund_minor,
+       ended_unpaid(l.cancel_reason) as unpaid,
        e.name as event, t.name as kind, l.zone, k.sitting_id, s.starts_at, s.ends_at, c.time_zone as at_zone, r.name || ', ' || c.name as place,
        k.seat_label as seat, k.expires_at
   from unnest($2::bigint[]) w(reservation_id)

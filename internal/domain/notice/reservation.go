@@ -33,12 +33,12 @@ const calledOff = `('` + string(payment.TicketCancelled) + `', '` + string(payme
 
 // What makes the causes of one reservation differ: its notices of a kind carry the number of the cause, and the day on which it came
 // up. Both are read from what the cause left behind and not from the clock, so that whoever writes the same again, on whichever day,
-// writes the same notice. The day is UTC's: an organisation's zone may be set right later. A seat that was given up in the cart is
-// no ticket that ended.
+// writes the same notice. The day is UTC's: an organisation's zone may be set right later. A seat that was given up or exchanged in the
+// cart is no ticket that ended.
 const (
 	confirmedOnce  = `select r.confirmed_at as at, 1 as revision`
 	refundsSoFar   = `select max(due_at) as at, count(*)::int as revision from refund where organisation_id = $1 and reservation_id = r.id and reason not in ` + calledOff
-	cancelledSoFar = `select max(cancelled_at) as at, count(*)::int as revision from line where organisation_id = $1 and reservation_id = r.id and cancel_reason <> 'given_up'`
+	cancelledSoFar = `select max(cancelled_at) as at, count(*)::int as revision from line where organisation_id = $1 and reservation_id = r.id and cancelled_at is not null and not ended_unpaid(cancel_reason)`
 )
 
 // about is what a kind of notice to a buyer counts, with the others that count the same.

@@ -22,12 +22,14 @@ select reference, state, currency, cost_minor, received_minor, back_minor, due_m
        and p.amount_minor <> b.back_minor + f.due_minor
        and not exists (select from gateway_notice n where n.organisation_id = p.organisation_id and n.id = p.gateway_notice_id
                           and n.state = 'exception' and n.settled_at is null)
-    -- Whole payments, each with what went back: nothing that a gateway said may have brought no row.
+    -- Whole payments, each with what went back: nothing that a gateway said may have brought no row, unless it waits, a person looks or
+    -- has looked, or it said what somebody had written down. Of a fault nobody can say that nothing is to be done.
     union all
     select n.key, '', n.currency, 0, n.amount_minor, 0, 0, 0
       from gateway_notice n
-     where n.organisation_id = $1 and n.kind = 'paid'
+     where n.organisation_id = $1 and n.kind in ('paid', 'refunded', 'dispute_lost')
        and not exists (select from payment p where p.organisation_id = n.organisation_id and p.gateway_notice_id = n.id)
-       and not (n.state = 'exception' and n.settled_at is null)
+       and (n.state = 'applied' or n.settled_at is not null)
+       and not (n.kind <> 'paid' and n.reason <> 'fault' and (n.settled_at is not null or n.reason = 'refund_known'))
   ) wrong
  order by reference limit $2

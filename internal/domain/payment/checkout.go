@@ -29,6 +29,9 @@ const (
 	lookNoMore  = 31 * 24 * time.Hour // after its start: no page and no bank takes longer
 )
 
+// checkoutPrefix begins our name of each checkout.
+const checkoutPrefix = "pay_"
+
 // Checkout is one attempt to be paid.
 type Checkout struct {
 	OrganisationID int64
@@ -54,7 +57,7 @@ func BeginCheckout(ctx context.Context, tx pgx.Tx, s Setup, reservationID, amoun
 	rows, err := tx.Query(ctx, `
 insert into checkout (organisation_id, reservation_id, gateway_id, amount_minor, currency, key, look_at)
 values ($1, $2, $3, $4, $5, $6, clock() + $7::interval) returning `+checkoutColumns,
-		s.OrganisationID, reservationID, s.ID, amountMinor, currency, "pay_"+strings.ToLower(rand.Text()), firstLookIn)
+		s.OrganisationID, reservationID, s.ID, amountMinor, currency, checkoutPrefix+strings.ToLower(rand.Text()), firstLookIn)
 	if err != nil {
 		return Checkout{}, fmt.Errorf("begin the checkout: %w", err)
 	}

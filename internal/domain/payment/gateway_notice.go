@@ -31,6 +31,11 @@ var NoticeKinds = []NoticeKind{
 	NoticePaid, NoticeFailed, NoticeExpired, NoticeRefunded, NoticeRefundFailed, NoticeDisputeOpened, NoticeDisputeWon, NoticeDisputeLost,
 }
 
+// Moves tells whether money moves with it.
+func (k NoticeKind) Moves() bool {
+	return k == NoticePaid || k == NoticeRefunded || k == NoticeRefundFailed || k == NoticeDisputeLost
+}
+
 // GatewayNotice is one thing that a gateway says, whether it came by itself or was asked for.
 type GatewayNotice struct {
 	ID          int64 // 0 until it is kept
@@ -43,7 +48,7 @@ type GatewayNotice struct {
 	FeeMinor    int64 // of a dispute that was lost, in the same currency
 	Currency    string
 	OccurredAt  time.Time
-	Words       string // why something failed; not kept here
+	Words       string // why something failed
 	Body        string // as it came
 }
 
@@ -65,20 +70,55 @@ const (
 // bodyMost bounds what is kept of a notice, in bytes; the edge takes no longer ones.
 const bodyMost = 64 << 10
 
+// Alone waits until nobody else applies or decides what is about a payment of a gateway, whether its row is there yet or not, and keeps
+// others waiting until the transaction ends. It is taken before any row is: before that of a reservation, too.
+func Alone(ctx context.Context, tx pgx.Tx, gatewayID int64, paymentKey string) error {
+	if paymentKey == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1::bigint || ' ' || $2::text, 0))`, gatewayID, paymentKey)
+	if err != nil {
+		return fmt.Errorf("wait for who is at the payment: %w", err)
+	}
+	return nil
+}
+
+// AloneWithNotice is Alone for the payment of which a notice speaks.
+func AloneWithNotice(ctx context.Context, tx pgx.Tx, organisationID, noticeID int64) error {
+	return aloneWith(ctx, tx, `select gateway_id, gateway_key from gateway_notice where organisation_id = $1 and id = $2`, organisationID, noticeID)
+}
+
+// AloneWithRefund is Alone for the payment of which money is to go back.
+func AloneWithRefund(ctx context.Context, tx pgx.Tx, organisationID, refundID int64) error {
+	return aloneWith(ctx, tx, `
+select p.gateway_id, p.gateway_key from refund f join payment p on (p.organisation_id, p.id) = (f.organisation_id, f.payment_id)
+ where f.organisation_id = $1 and f.id = $2`, organisationID, refundID)
+}
+
+func aloneWith(ctx context.Context, tx pgx.Tx, query string, organisationID, id int64) error {
+	var gatewayID int64
+	var key string
+	err := tx.QueryRow(ctx, query, organisationID, id).Scan(&gatewayID, &key)
+	if errors.Is(err, pgx.ErrNoRows) { // whoever locks it says so
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the payment: %w", err)
+	}
+	return Alone(ctx, tx, gatewayID, key)
+}
+
 // KeepNotice keeps a notice under the gateway's own name of the movement, as applied. A repeat is not fresh: it waits for the first
 // to commit, and changes nothing. What one gateway says of one payment is kept and applied one after the other.
 func KeepNotice(ctx context.Context, tx pgx.Tx, s Setup, n *GatewayNotice) (fresh bool, err error) {
-	if n.GatewayKey != "" {
-		_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1::bigint || ' ' || $2::text, 0))`, s.ID, n.GatewayKey)
-		if err != nil {
-			return false, fmt.Errorf("wait for other notices of the payment: %w", err)
-		}
+	if err := Alone(ctx, tx, s.ID, n.GatewayKey); err != nil {
+		return false, err
 	}
 	body := n.Body[:min(len(n.Body), bodyMost)]
 	err = tx.QueryRow(ctx, `
-insert into gateway_notice (organisation_id, gateway_id, key, kind, checkout_key, gateway_key, amount_minor, fee_minor, currency, occurred_at, body, state)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'applied') on conflict (organisation_id, gateway_id, key) do nothing returning id`,
-		s.OrganisationID, s.ID, n.Key, n.Kind, n.CheckoutKey, n.GatewayKey, n.AmountMinor, n.FeeMinor, n.Currency, n.OccurredAt, body).Scan(&n.ID)
+insert into gateway_notice (organisation_id, gateway_id, key, kind, checkout_key, gateway_key, amount_minor, fee_minor, currency, occurred_at, body, words, state)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'applied') on conflict (organisation_id, gateway_id, key) do nothing returning id`,
+		s.OrganisationID, s.ID, n.Key, n.Kind, n.CheckoutKey, n.GatewayKey, n.AmountMinor, n.FeeMinor, n.Currency, n.OccurredAt, body, n.Words).Scan(&n.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -88,20 +128,22 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'applied') on conflict (or
 	return true, nil
 }
 
-// Mark says what was done about a notice. A reason is needed unless it was applied; of an applied one it may say how.
+// Mark says what was done about a notice. A reason is needed unless it was applied; of an applied one it may say how. One that is left to
+// a person is open again, whatever was settled before.
 func Mark(ctx context.Context, tx pgx.Tx, organisationID, noticeID int64, state NoticeState, reason string) error {
-	_, err := tx.Exec(ctx, `update gateway_notice set state = $3, reason = $4 where organisation_id = $1 and id = $2`,
-		organisationID, noticeID, state, reason)
+	_, err := tx.Exec(ctx, `update gateway_notice set state = $3, reason = $4, settled_at = case when $3 = 'applied' then settled_at end,
+       settled_by = case when $3 = 'applied' then settled_by end
+ where organisation_id = $1 and id = $2`, organisationID, noticeID, state, reason)
 	if err != nil {
 		return fmt.Errorf("mark the notice: %w", err)
 	}
 	return nil
 }
 
-const noticeColumns = `id, key, kind, checkout_key, gateway_key, amount_minor, fee_minor, currency, occurred_at`
+const noticeColumns = `id, key, kind, checkout_key, gateway_key, amount_minor, fee_minor, currency, occurred_at, words`
 
 func scanNotice(row pgx.CollectableRow) (n GatewayNotice, err error) {
-	err = row.Scan(&n.ID, &n.Key, &n.Kind, &n.CheckoutKey, &n.GatewayKey, &n.AmountMinor, &n.FeeMinor, &n.Currency, &n.OccurredAt)
+	err = row.Scan(&n.ID, &n.Key, &n.Kind, &n.CheckoutKey, &n.GatewayKey, &n.AmountMinor, &n.FeeMinor, &n.Currency, &n.OccurredAt, &n.Words)
 	return n, err
 }
 
@@ -165,6 +207,9 @@ type Received struct {
 	DueMinor      int64 // of it, that is to go back
 }
 
+// LeftMinor is what of it did not go back.
+func (r Received) LeftMinor() int64 { return r.AmountMinor - r.BackMinor }
+
 const receivedQuery = `
 select p.id, coalesce(p.reservation_id, 0), p.amount_minor, p.currency,
        coalesce((select sum(b.amount_minor) from payment b
@@ -196,6 +241,19 @@ func FindReceived(ctx context.Context, tx pgx.Tx, s Setup, paymentKey string) (R
 		return Received{}, false, fmt.Errorf("find the payment: %w", err)
 	}
 	return found, true, nil
+}
+
+// ReceivedOf is the payment of which money is to go back.
+func ReceivedOf(ctx context.Context, tx pgx.Tx, r Refund) (Received, error) {
+	rows, err := tx.Query(ctx, receivedQuery+` and p.id = $2`, r.OrganisationID, r.PaymentID)
+	if err != nil {
+		return Received{}, fmt.Errorf("read the payment: %w", err)
+	}
+	of, err := pgx.CollectExactlyOneRow(rows, scanReceived)
+	if err != nil {
+		return Received{}, fmt.Errorf("read the payment: %w", err)
+	}
+	return of, nil
 }
 
 // ReceivedFor are the payments of a reservation, the latest first.
@@ -246,24 +304,23 @@ select organisation_id, kind, $4, gateway_id, gateway_notice_id, gateway_key, am
 	return nil
 }
 
-// Undo takes back what was recorded as gone, because it is not: the bank did not take it. It tells how much came to be there
-// again, and for which payment.
-func Undo(ctx context.Context, tx pgx.Tx, s Setup, refundedKey, actor string) (paymentID, reservationID, minor int64, err error) {
+// Undo takes back what was recorded as gone under one of the keys, because it is not: the bank did not take it. It tells how much came
+// to be there again.
+func Undo(ctx context.Context, tx pgx.Tx, s Setup, actor string, refundedKeys ...string) (minor int64, err error) {
 	err = tx.QueryRow(ctx, `
 insert into payment (organisation_id, kind, reservation_id, gateway_id, gateway_notice_id, amount_minor, currency, method, received_at, idempotency_key,
                      reverses_id, reason, actor)
 select p.organisation_id, 'reversed', p.reservation_id, p.gateway_id, p.gateway_notice_id, p.amount_minor, p.currency, p.method, clock(),
        'not gone ' || p.id, p.id, 'refund_failed', $4
   from payment p join gateway_notice n on (n.organisation_id, n.id) = (p.organisation_id, p.gateway_notice_id)
- where p.organisation_id = $1 and p.gateway_id = $2 and p.kind = 'refunded' and n.key = $3
+ where p.organisation_id = $1 and p.gateway_id = $2 and p.kind = 'refunded' and n.key = any($3)
 on conflict (organisation_id, idempotency_key) do nothing
-returning (select refunds_id from payment o where o.organisation_id = $1 and o.id = payment.reverses_id), coalesce(reservation_id, 0), amount_minor`,
-		s.OrganisationID, s.ID, refundedKey, actor).Scan(&paymentID, &reservationID, &minor)
+returning amount_minor`, s.OrganisationID, s.ID, refundedKeys, actor).Scan(&minor)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, 0, 0, nil
+		return 0, nil
 	}
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("take the refund back: %w", err)
+		return 0, fmt.Errorf("take the refund back: %w", err)
 	}
-	return paymentID, reservationID, minor, nil
+	return minor, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"usher/internal/base/problem"
@@ -128,7 +129,7 @@ func refundNotices(r stripe.Refund, at time.Time) ([]GatewayNotice, error) {
 	return []GatewayNotice{n}, nil
 }
 
-// Read reads one of Stripe's events.
+// Read reads one of Stripe's events. A page that was not made here, by whatever else uses the account, says nothing to us.
 func (g stripeGateway) Read(header http.Header, body []byte, now time.Time) ([]GatewayNotice, error) {
 	event, err := stripe.ReadEvent(body, header.Get("Stripe-Signature"), g.setup.secrets(now), now)
 	if errors.Is(err, stripe.ErrNotGenuine) {
@@ -138,6 +139,8 @@ func (g stripeGateway) Read(header http.Header, body []byte, now time.Time) ([]G
 		return nil, unreadable(err.Error())
 	}
 	switch {
+	case event.Page != nil && !strings.HasPrefix(event.Page.Reference, checkoutPrefix):
+		return nil, nil
 	case event.Type == "checkout.session.async_payment_failed":
 		return []GatewayNotice{{
 			Kind: NoticeFailed, Key: "failed " + event.Page.ID, CheckoutKey: event.Page.Reference, GatewayKey: event.Page.ID, PageKey: event.Page.ID,

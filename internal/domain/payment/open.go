@@ -84,14 +84,18 @@ func Numbered(number string) (letter byte, id int64, err error) {
 	return 0, 0, problem.Invalid("money_number_unreadable", problem.Facts{"number": number})
 }
 
-// LockNotice reads a notice that a person is to settle, and keeps others from settling it meanwhile.
+// Fault is the reason of a notice that the program could not apply.
+const Fault = "fault"
+
+// LockNotice reads a notice that a person is to settle, and keeps others from settling it meanwhile. One that the program could not apply
+// stays open to be applied, whatever a person said of it.
 func LockNotice(ctx context.Context, tx pgx.Tx, organisationID, id int64) (n GatewayNotice, s Setup, reason string, err error) {
 	var gateway int64
 	var open bool
 	err = tx.QueryRow(ctx, `
-select `+noticeColumns+`, gateway_id, reason, state = 'exception' and settled_at is null from gateway_notice
- where organisation_id = $1 and id = $2 for no key update`, organisationID, id).Scan(
-		&n.ID, &n.Key, &n.Kind, &n.CheckoutKey, &n.GatewayKey, &n.AmountMinor, &n.FeeMinor, &n.Currency, &n.OccurredAt, &gateway, &reason, &open)
+select `+noticeColumns+`, gateway_id, reason, state <> 'applied' and settled_at is null or reason = $3 from gateway_notice
+ where organisation_id = $1 and id = $2 for no key update`, organisationID, id, Fault).Scan(
+		&n.ID, &n.Key, &n.Kind, &n.CheckoutKey, &n.GatewayKey, &n.AmountMinor, &n.FeeMinor, &n.Currency, &n.OccurredAt, &n.Words, &gateway, &reason, &open)
 	number := "N" + strconv.FormatInt(id, 10)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

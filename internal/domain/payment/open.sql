@@ -8,11 +8,12 @@ select number, what, state, reason, failure, amount_minor, currency, gateway, ga
       from gateway_notice n join gateway g on (g.organisation_id, g.id) = (n.organisation_id, n.gateway_id)
      where n.organisation_id = $1 and (n.state <> 'applied' and n.settled_at is null or $2 and n.settled_at is not null)
     union all
-    select 'R' || f.id, 'refund', f.state, f.reason, f.failure, f.amount_minor, f.currency, g.name, g.kind, coalesce(r.reference, ''), f.due_at, f.ended_at,
+    select 'R' || f.id, 'refund', case when f.state in ('due', 'failed') and d.open then 'disputed' else f.state end, f.reason, f.failure, f.amount_minor, f.currency, g.name, g.kind, coalesce(r.reference, ''), f.due_at, f.ended_at,
            coalesce(f.done_by, '')
       from refund f
       join payment p on (p.organisation_id, p.id) = (f.organisation_id, f.payment_id)
       join gateway g on (g.organisation_id, g.id) = (p.organisation_id, p.gateway_id)
+     cross join lateral (select dispute_open(p.organisation_id, p.gateway_id, p.gateway_key) as open) d
       left join reservation r on (r.organisation_id, r.id) = (f.organisation_id, f.reservation_id)
      where f.organisation_id = $1 and (f.state <> 'done' or $2)
   ) items

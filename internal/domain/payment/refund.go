@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +22,7 @@ const (
 	PaidTwice       RefundReason = "paid_twice"       // for what was paid already
 	PaidTooMuch     RefundReason = "paid_too_much"    // more than it costs
 	PaidInPart      RefundReason = "paid_in_part"     // the hold ended before the rest came
+	PaidOverLimit   RefundReason = "paid_over_limit"  // after the hold, when its buyer has as many tickets as they may
 	PaidAfterEnd    RefundReason = "paid_after_end"   // for what was cancelled or given back
 	TicketCancelled RefundReason = "ticket_cancelled" // its buyer gave it back
 	EventCancelled  RefundReason = "event_cancelled"
@@ -27,7 +30,7 @@ const (
 )
 
 // RefundReasons are all of them.
-var RefundReasons = []RefundReason{PaidLate, PaidTwice, PaidTooMuch, PaidInPart, PaidAfterEnd, TicketCancelled, EventCancelled, NobodysMoney}
+var RefundReasons = []RefundReason{PaidLate, PaidTwice, PaidTooMuch, PaidInPart, PaidOverLimit, PaidAfterEnd, TicketCancelled, EventCancelled, NobodysMoney}
 
 // RefundState is where money that is to go back stands.
 type RefundState string
@@ -59,8 +62,27 @@ type Refund struct {
 	GatewayKey     string
 	State          RefundState
 	Attempts       int
+	Request        int    // which it is, or will be: of one that failed for sure, the next
+	DoneBy         string // who paid it out by hand; empty: nobody
 	GatewayID      int64
 	PaymentKey     string // the gateway's name of the payment
+	Disputed       bool   // the payer's bank asks the payment back: nothing of it is given back meanwhile
+}
+
+// requestMark stands between the key of a refund and the number of its request, in the key that a gateway is given.
+const requestMark = "/"
+
+// RequestKey is the idempotency key of its request: a repeat of that uses it again, and another request has another.
+func (r Refund) RequestKey() string {
+	if r.Request == 1 {
+		return r.Key
+	}
+	return r.Key + requestMark + strconv.Itoa(r.Request)
+}
+
+// Former tells whether a gateway speaks of a request that was over before this one.
+func (r Refund) Former(requestKey string) bool {
+	return strings.HasPrefix(requestKey, r.Key) && requestKey != r.RequestKey()
 }
 
 // Money is its amount.
@@ -68,7 +90,8 @@ func (r Refund) Money() i18n.Money { return i18n.Money{Minor: r.AmountMinor, Cur
 
 const refundQuery = `
 select f.organisation_id, f.id, f.payment_id, coalesce(f.reservation_id, 0) as reservation_id, f.amount_minor, f.currency, f.reason, f.key,
-       f.gateway_key, f.state, f.attempts, p.gateway_id, p.gateway_key as payment_key
+       f.gateway_key, f.state, f.attempts, f.request, coalesce(f.done_by, '') as done_by, p.gateway_id, p.gateway_key as payment_key,
+       dispute_open(p.organisation_id, p.gateway_id, p.gateway_key) as disputed
   from refund f join payment p on (p.organisation_id, p.id) = (f.organisation_id, f.payment_id)
  where f.organisation_id = $1 `
 
@@ -76,7 +99,7 @@ select f.organisation_id, f.id, f.payment_id, coalesce(f.reservation_id, 0) as r
 var ErrTooMuch = errors.New("more would go back than came in")
 
 // Owe writes down that money is to go back, of the given payments in their order, as much of each as is left of it. What a gateway
-// gives back by itself is asked for by a job; the rest a person pays out.
+// gives back by itself is asked for by a job, once no dispute about the payment is open; the rest a person pays out.
 func Owe(ctx context.Context, tx pgx.Tx, organisationID int64, of []Received, amountMinor int64, reason RefundReason) (owed []Refund, err error) {
 	for _, from := range of {
 		part := min(amountMinor, from.AmountMinor-from.BackMinor-from.DueMinor)
@@ -88,7 +111,7 @@ func Owe(ctx context.Context, tx pgx.Tx, organisationID int64, of []Received, am
 		err := tx.QueryRow(ctx, `
 insert into refund (organisation_id, payment_id, reservation_id, amount_minor, currency, reason, key, next_attempt_at)
 select p.organisation_id, p.id, p.reservation_id, $3, p.currency, $4, 'rf_' || replace(gen_random_uuid()::text, '-', ''),
-       case when g.kind = 'stripe' then clock() end
+       case when g.kind = 'stripe' and not dispute_open(p.organisation_id, p.gateway_id, p.gateway_key) then clock() end
   from payment p join gateway g on (g.organisation_id, g.id) = (p.organisation_id, p.gateway_id)
  where p.organisation_id = $1 and p.id = $2 returning id`, organisationID, from.ID, part, reason).Scan(&id)
 		if err != nil {
@@ -130,10 +153,12 @@ func oneRefund(ctx context.Context, tx pgx.Tx, where string, args ...any) (Refun
 	return r, true, nil
 }
 
-// FindRefund finds the refund of which a notice speaks: by our name of it, by the gateway's, or, made in the gateway's own
-// screen, the first of the same amount that is due of the payment and that the gateway was not asked for: it was done there instead.
+// FindRefund finds the refund of which a notice speaks: by our name of it or by the gateway's. Money that went back without our name
+// is the first refund of the same amount of the payment that somebody wrote down as paid out by hand and that the gateway has not named
+// yet; else the first that is due and that the gateway was not asked for: it was done there instead.
 func FindRefund(ctx context.Context, tx pgx.Tx, s Setup, n GatewayNotice, movement string) (Refund, bool, error) {
-	r, found, err := oneRefund(ctx, tx, ` and p.gateway_id = $2 and f.key = $3`, s.OrganisationID, s.ID, n.CheckoutKey)
+	key, _, _ := strings.Cut(n.CheckoutKey, requestMark)
+	r, found, err := oneRefund(ctx, tx, ` and p.gateway_id = $2 and f.key = $3`, s.OrganisationID, s.ID, key)
 	if found || err != nil {
 		return r, found, err
 	}
@@ -142,7 +167,18 @@ func FindRefund(ctx context.Context, tx pgx.Tx, s Setup, n GatewayNotice, moveme
 		return r, found, err
 	}
 	return oneRefund(ctx, tx, ` and p.gateway_id = $2 and p.gateway_key = $3 and p.gateway_key <> '' and f.amount_minor = $4 and f.currency = $5
-   and (f.state = 'failed' or f.state = 'due' and f.attempts = 0) order by f.id limit 1`, s.OrganisationID, s.ID, n.GatewayKey, n.AmountMinor, n.Currency)
+   and (f.state = 'failed' or f.state = 'due' and f.attempts = 0 or f.state = 'done' and f.done_by <> '' and f.gateway_key = '' and $6)
+ order by f.state = 'done' desc, f.id limit 1`, s.OrganisationID, s.ID, n.GatewayKey, n.AmountMinor, n.Currency, s.Kind.ByHand())
+}
+
+// Name keeps the gateway's name of a refund that was written down as paid out by hand, and of which it says the same.
+func Name(ctx context.Context, tx pgx.Tx, r Refund, gatewayKey string) error {
+	_, err := tx.Exec(ctx, `update refund set gateway_key = $3 where organisation_id = $1 and id = $2 and gateway_key = ''`,
+		r.OrganisationID, r.ID, gatewayKey)
+	if err != nil {
+		return fmt.Errorf("keep the gateway's name of the refund: %w", err)
+	}
+	return nil
 }
 
 // Finish writes down that money is back. by is who paid it out by hand; empty: the gateway.
@@ -157,15 +193,17 @@ update refund set state = 'done', ended_at = clock(), next_attempt_at = null, fa
 	return nil
 }
 
-// Fail writes down that money did not go back: a person must look.
-func Fail(ctx context.Context, tx pgx.Tx, r Refund, words string) error {
-	_, err := tx.Exec(ctx, `
-update refund set state = 'failed', ended_at = null, next_attempt_at = null, failure = $3 where organisation_id = $1 and id = $2`,
-		r.OrganisationID, r.ID, words)
+// Fail writes down that money did not go back: a person must look. Unless nobody answered, its request is over, and the next has another
+// key. What became of it meanwhile stays.
+func Fail(ctx context.Context, tx pgx.Tx, r Refund, words string, answered bool) (failed bool, err error) {
+	tag, err := tx.Exec(ctx, `
+update refund set state = 'failed', ended_at = null, next_attempt_at = null, failure = $3, done_by = null, gateway_key = '',
+       request = request + case when $4 then 1 else 0 end
+ where organisation_id = $1 and id = $2 and state = $5 and request = $6`, r.OrganisationID, r.ID, words, answered, r.State, r.Request)
 	if err != nil {
-		return fmt.Errorf("write down that the money did not go back: %w", err)
+		return false, fmt.Errorf("write down that the money did not go back: %w", err)
 	}
-	return nil
+	return tag.RowsAffected() == 1, nil
 }
 
 // RefundsToAsk are those that a gateway is to be asked for, of all organisations.
@@ -232,4 +270,21 @@ select coalesce((select reason from ended order by id limit 1), ''), coalesce(su
 		return "", 0, fmt.Errorf("withdraw the refunds: %w", err)
 	}
 	return reason, withdrawnMinor, nil
+}
+
+// PauseRefunds has a gateway not asked for what is due of a payment while a dispute about it is open, and asked when none is any more.
+func PauseRefunds(ctx context.Context, tx pgx.Tx, s Setup, paymentKey string) error {
+	if s.Kind.ByHand() {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+update refund f set next_attempt_at = case when d.open then null else clock() end
+  from payment p cross join lateral (select dispute_open(p.organisation_id, p.gateway_id, p.gateway_key) as open) d
+ where p.gateway_id = $2 and p.gateway_key = $3 and p.gateway_key <> '' and p.organisation_id = $1
+   and f.payment_id = p.id and f.organisation_id = p.organisation_id and f.state = 'due' and (f.next_attempt_at is null) <> d.open`,
+		s.OrganisationID, s.ID, paymentKey)
+	if err != nil {
+		return fmt.Errorf("have the refunds wait for the dispute: %w", err)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"usher/internal/domain/account"
 	"usher/internal/domain/event"
 	"usher/internal/domain/payment"
+	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 )
 
@@ -52,20 +53,18 @@ func CancelEvent(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, rea
 	done.Due.Currency = e.Currency
 	for last := int64(0); ; {
 		var ids []int64
-		err := db.Tx(ctx, []int64{e.OrganisationID}, func(tx pgx.Tx) error {
+		var ended EventCancellation
+		err := inTurns(ctx, db, e.OrganisationID, func(tx pgx.Tx) error {
+			ended = done
 			if ids, err = reservationsOf(ctx, tx, e, last); err != nil {
 				return err
 			}
-			for _, id := range ids {
-				if err := endEvent(ctx, tx, actor, e, id, reason, &done); err != nil {
-					return err
-				}
-			}
-			return nil
+			return endEventIn(ctx, tx, actor, e, ids, reason, &ended)
 		})
 		if err != nil {
 			return done, err
 		}
+		done = ended
 		if len(ids) < cancelChunk {
 			return done, nil
 		}
@@ -88,6 +87,20 @@ select r.id from reservation r
 		return nil, fmt.Errorf("find the reservations of the event: %w", err)
 	}
 	return ids, nil
+}
+
+// endEventIn ends the tickets of the event in some reservations, whose rows are locked. Their seats are freed first, in one order over all
+// of them: reservation by reservation, somebody who holds lapsed seats of two again could meet it in a deadlock.
+func endEventIn(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e event.Event, ids []int64, reason string, done *EventCancellation) error {
+	if err := seating.ReleaseOfEvent(ctx, tx, e.OrganisationID, e.ID, ids, string(payment.EventCancelled)); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := endEvent(ctx, tx, actor, e, id, reason, done); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endEvent ends the tickets of the event in one reservation.

@@ -17,7 +17,8 @@ import (
 // mostLines bounds the tickets that a cart ever had, with those that were given up or exchanged.
 const mostLines = 10 * MostTickets
 
-// whyExchanged is the reason that the claim and the line keep whose seat is held for another kind of ticket.
+// whyExchanged is the reason that the claim and the line keep whose seat is held for another kind of ticket (see
+// ended_unpaid in the schema).
 const whyExchanged = "exchanged"
 
 // kindExchanged is the row of the timeline that says so.

@@ -2,11 +2,13 @@ package reservation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
 	"usher/internal/domain/notice"
 	"usher/internal/domain/outbox"
 	"usher/internal/domain/payment"
@@ -125,11 +127,13 @@ func (h *hearing) applyWaiting(ctx context.Context, tx pgx.Tx, waiting []payment
 // nobody is told that they paid. One that stands on other money stays as it is.
 func (h *hearing) paidAndBack(ctx context.Context, tx pgx.Tx, r Reservation, paymentID int64, waiting []payment.GatewayNotice) error {
 	var others []payment.GatewayNotice
+	left := h.n.AmountMinor
 	for _, n := range waiting {
-		if n.Kind != payment.NoticeRefunded {
+		if n.Kind != payment.NoticeRefunded || n.Currency != h.n.Currency || n.AmountMinor > left { // more than there is: a person looks
 			others = append(others, n)
 			continue
 		}
+		left -= n.AmountMinor
 		if err := payment.Mark(ctx, tx, h.setup.OrganisationID, n.ID, payment.NoticeApplied, ""); err != nil {
 			return err
 		}
@@ -180,18 +184,25 @@ func follow(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation,
 	return err
 }
 
-// confirm makes a reservation theirs, whose row is locked and for which enough was received: for good, or, where a seat is gone, not
-// at all, and then everything that was received is due back. More than it costs is due back.
+// confirm makes a reservation theirs, whose row is locked and for which enough was received: for good, or, where a seat is gone or its
+// buyer has as many tickets as they may by now, not at all, and then everything that was received is due back. More than it costs is due
+// back.
 func confirm(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation) (confirmed bool, err error) {
-	lost, again, err := seating.Finalise(ctx, tx, r.OrganisationID, r.ID)
+	held, err := seating.Finalise(ctx, tx, r.OrganisationID, r.ID)
 	if err != nil {
 		return false, err
+	}
+	var late lateness
+	if !held {
+		if late, err = retake(ctx, tx, r); err != nil {
+			return false, err
+		}
 	}
 	if err := payment.LookSoon(ctx, tx, r.OrganisationID, r.ID); err != nil { // elsewhere nobody is to pay any more
 		return false, err
 	}
-	if len(lost) > 0 {
-		return false, tooLate(ctx, tx, actor, r, lost)
+	if late.why != "" {
+		return false, tooLate(ctx, tx, actor, r, late)
 	}
 	_, err = tx.Exec(ctx, `
 update reservation set state = 'confirmed', confirmed_at = clock(), ended_at = null where organisation_id = $1 and id = $2 and state = any($3)`,
@@ -199,7 +210,10 @@ update reservation set state = 'confirmed', confirmed_at = clock(), ended_at = n
 	if err != nil {
 		return false, fmt.Errorf("confirm the reservation: %w", err)
 	}
-	if err := sayConfirmed(ctx, tx, actor, r, again); err != nil {
+	if err := flagDisputed(ctx, tx, r); err != nil {
+		return false, err
+	}
+	if err := sayConfirmed(ctx, tx, actor, r, !held); err != nil {
 		return false, err
 	}
 	money, err := payment.MoneyOf(ctx, tx, r.OrganisationID, r.ID)
@@ -212,20 +226,48 @@ update reservation set state = 'confirmed', confirmed_at = clock(), ended_at = n
 	return true, err
 }
 
-// tooLate writes down that the money came for seats of which one is gone: nothing of them is theirs, and all of it is due back.
-func tooLate(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation, lost []seating.LostSeat) error {
+// lateness is why seats are not taken again whose hold was over when their money came.
+type lateness struct {
+	why  payment.RefundReason // empty: they were
+	lost []seating.LostSeat   // that are gone
+}
+
+// retake takes the seats again of a reservation whose hold is over. It asks for them anew, and what its buyer has elsewhere by now counts
+// as it did when they started to pay: else carts that are paid late, one after the other, would have no limit. The buyer's row comes
+// before the sittings'.
+func retake(ctx context.Context, tx pgx.Tx, r Reservation) (lateness, error) {
+	if r.BuyerID != nil {
+		if _, err := LockBuyer(ctx, tx, r.OrganisationID, r.Email); err != nil {
+			return lateness{}, err
+		}
+		var beyond *problem.Problem
+		if err := CheckBuyer(ctx, tx, r, *r.BuyerID); errors.As(err, &beyond) && beyond.Kind == problem.KindRefused {
+			return lateness{why: payment.PaidOverLimit}, nil
+		} else if err != nil {
+			return lateness{}, err
+		}
+	}
+	lost, err := seating.Retake(ctx, tx, r.OrganisationID, r.ID)
+	if err != nil || len(lost) == 0 {
+		return lateness{}, err
+	}
+	return lateness{payment.PaidLate, lost}, nil
+}
+
+// tooLate writes down that the money came too late for the seats: nothing of them is theirs, and all of it is due back.
+func tooLate(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation, late lateness) error {
 	if _, err := seating.ReleaseLines(ctx, tx, r.OrganisationID, r.ID, numbers(r.Lines), "lapsed"); err != nil {
 		return err
 	}
 	if err := move(ctx, tx, r.OrganisationID, Lapse, r.ID); err != nil {
 		return err
 	}
-	seats := make([]string, len(lost))
-	for i, one := range lost {
+	seats := make([]string, len(late.lost))
+	for i, one := range late.lost {
 		seats[i] = one.Seat
 	}
 	err := timeline.Record(ctx, tx, r.OrganisationID, actor, timeline.Entry{
-		Kind: "payment_late", Subject: r.subject(), Facts: map[string]any{"reservation": r.Reference, "lost": seats},
+		Kind: "payment_late", Subject: r.subject(), Facts: map[string]any{"reservation": r.Reference, "lost": seats, "why": string(late.why)},
 	})
 	if err != nil {
 		return err
@@ -234,7 +276,7 @@ func tooLate(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation
 	if err != nil || money.Kept() == 0 {
 		return err
 	}
-	return owe(ctx, tx, actor, r, money.Kept(), payment.PaidLate)
+	return owe(ctx, tx, actor, r, money.Kept(), late.why)
 }
 
 // sayConfirmed tells the buyer, the timeline and other systems.

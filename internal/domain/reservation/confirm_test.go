@@ -75,24 +75,30 @@ func TestDecideOutside(t *testing.T) {
 
 func TestDecideDispute(t *testing.T) {
 	t.Parallel()
+	opened, won, lost := payment.NoticeDisputeOpened, payment.NoticeDisputeWon, payment.NoticeDisputeLost
 	for _, at := range []struct {
-		state State
-		kind  payment.NoticeKind
-		over  bool
-		want  string
+		of   disputed
+		want string
 	}{
-		{Confirmed, payment.NoticeDisputeOpened, false, "[open_dispute] false "},
-		{Confirmed, payment.NoticeDisputeOpened, true, "[] false "},
-		{Refunded, payment.NoticeDisputeOpened, false, "[] false dispute_not_confirmed"},
-		{Disputed, payment.NoticeDisputeWon, true, "[win_dispute] false "},
-		{Confirmed, payment.NoticeDisputeWon, true, "[] false "},
-		{Disputed, payment.NoticeDisputeLost, true, "[lose_dispute] true "},
-		{Confirmed, payment.NoticeDisputeLost, true, "[open_dispute lose_dispute] true "},
-		{Refunded, payment.NoticeDisputeLost, true, "[] true dispute_not_confirmed"},
+		{disputed{state: Confirmed, kind: opened}, "[open_dispute] false "},
+		{disputed{state: Confirmed, kind: opened, over: true}, "[] false "},
+		{disputed{state: Disputed, kind: opened, others: true}, "[] false "}, // of another payment
+		{disputed{state: Refunded, kind: opened}, "[] false dispute_not_confirmed"},
+		{disputed{state: Disputed, kind: won}, "[win_dispute] false "},
+		{disputed{state: Disputed, kind: won, others: true}, "[] false "},
+		{disputed{state: Confirmed, kind: won}, "[] false "},
+		{disputed{state: Refunded, kind: won}, "[] false "},
+		{disputed{state: Disputed, kind: lost, missing: 1}, "[lose_dispute] true "},
+		{disputed{state: Disputed, kind: lost, missing: 1, others: true}, "[lose_dispute] true "},
+		{disputed{state: Confirmed, kind: lost, missing: 1}, "[open_dispute lose_dispute] true "},
+		{disputed{state: Disputed, kind: lost}, "[win_dispute] false "}, // the tickets stand on other money
+		{disputed{state: Disputed, kind: lost, others: true}, "[] false "},
+		{disputed{state: Confirmed, kind: lost}, "[] false "},
+		{disputed{state: Refunded, kind: lost, missing: 1}, "[] false dispute_not_confirmed"},
 	} {
-		got := decideDispute(at.state, at.kind, at.over)
-		if words := fmt.Sprint(got.steps, " ", got.money, " ", got.exception); words != at.want {
-			t.Errorf("%s at %s: got %q, want %q", at.kind, at.state, words, at.want)
+		got := decideDispute(at.of)
+		if words := fmt.Sprint(got.steps, " ", got.ends, " ", got.exception); words != at.want {
+			t.Errorf("%+v: got %q, want %q", at.of, words, at.want)
 		}
 	}
 }

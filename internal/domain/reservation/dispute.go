@@ -16,33 +16,43 @@ import (
 	"usher/internal/domain/timeline"
 )
 
+// disputed is a dispute as the rule sees it.
+type disputed struct {
+	state   State // of the reservation
+	kind    payment.NoticeKind
+	over    bool  // of one that opens: its end was heard of before
+	others  bool  // of its payments, or of others of the reservation, another dispute is open
+	missing int64 // what the tickets cost beyond what is kept, when the bank has what it took
+}
+
 // disputeRuling is what is done about a dispute.
 type disputeRuling struct {
 	steps     []Step
-	money     bool   // it is gone
+	ends      bool   // the tickets end
 	exception string // a person looks
 }
 
-// decideDispute is the rule for what a payer's bank says: the table of decision 0020. over tells, of one that opens, that its end
-// was heard of before.
-func decideDispute(state State, kind payment.NoticeKind, over bool) disputeRuling {
+// decideDispute is the rule for what a payer's bank says: the table of decision 0020. Tickets are flagged as long as any dispute is
+// open, and stand as long as what is kept is what they cost.
+func decideDispute(d disputed) disputeRuling {
+	standing := d.state == Confirmed || d.state == Disputed
 	switch {
-	case kind == payment.NoticeDisputeOpened && over:
+	case d.kind == payment.NoticeDisputeOpened && (d.over || d.state == Disputed):
 		return disputeRuling{}
-	case kind == payment.NoticeDisputeOpened && state == Confirmed:
+	case d.kind == payment.NoticeDisputeOpened && d.state == Confirmed:
 		return disputeRuling{steps: []Step{OpenDispute}}
-	case kind == payment.NoticeDisputeWon && state == Disputed:
-		return disputeRuling{steps: []Step{WinDispute}}
-	case kind == payment.NoticeDisputeWon: // nothing was flagged, or it ended otherwise
+	case d.kind == payment.NoticeDisputeWon && !standing: // nothing was flagged, or it ended otherwise
 		return disputeRuling{}
-	case kind == payment.NoticeDisputeLost && state == Disputed:
-		return disputeRuling{steps: []Step{LoseDispute}, money: true}
-	case kind == payment.NoticeDisputeLost && state == Confirmed: // its opening is late, or was lost
-		return disputeRuling{steps: []Step{OpenDispute, LoseDispute}, money: true}
-	case kind == payment.NoticeDisputeLost:
-		return disputeRuling{money: true, exception: "dispute_not_confirmed"}
+	case !standing:
+		return disputeRuling{exception: "dispute_not_confirmed"}
+	case d.kind == payment.NoticeDisputeLost && d.missing > 0 && d.state == Disputed:
+		return disputeRuling{steps: []Step{LoseDispute}, ends: true}
+	case d.kind == payment.NoticeDisputeLost && d.missing > 0: // its opening is late, or was lost
+		return disputeRuling{steps: []Step{OpenDispute, LoseDispute}, ends: true}
+	case d.state == Disputed && !d.others: // won, or what it took was nothing that the tickets stand on
+		return disputeRuling{steps: []Step{WinDispute}}
 	}
-	return disputeRuling{exception: "dispute_not_confirmed"}
+	return disputeRuling{}
 }
 
 // disputed applies that a payer's bank asks a payment back, or what came of it.
@@ -58,32 +68,81 @@ func (h *hearing) disputed(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	_, dispute, _ := strings.Cut(h.n.Key, " ")
-	over, err := payment.Said(ctx, tx, h.setup, string(payment.NoticeDisputeWon)+" "+dispute, string(payment.NoticeDisputeLost)+" "+dispute)
-	if err != nil {
+	if err := payment.PauseRefunds(ctx, tx, h.setup, h.n.GatewayKey); err != nil {
 		return err
 	}
-	what := decideDispute(r.State, h.n.Kind, over)
-	for _, step := range what.steps {
-		if err := move(ctx, tx, r.OrganisationID, step, r.ID); err != nil {
-			return err
-		}
+	lost := h.n.Kind == payment.NoticeDisputeLost
+	if lost && p.Currency != h.n.Currency {
+		return h.except(ctx, tx, "refund_currency")
 	}
 	if err := h.sayDispute(ctx, tx, r); err != nil {
 		return err
 	}
-	if what.money {
-		if err := h.chargedBack(ctx, tx, r, p, len(what.steps) > 0); err != nil {
+	if lost {
+		if err := h.chargedBack(ctx, tx, r, p); err != nil {
 			return err
 		}
+	}
+	what, err := h.ruleOnDispute(ctx, tx, r)
+	if err != nil {
+		return err
 	}
 	switch {
 	case what.exception != "":
 		return h.except(ctx, tx, what.exception)
-	case h.n.Kind == payment.NoticeDisputeLost && h.n.Words != "": // a fee in another currency than the payment
+	case lost && h.n.AmountMinor > p.LeftMinor(): // of what had gone back before
+		return h.except(ctx, tx, "more_than_left")
+	case lost && h.n.Words != "": // a fee in another currency than the payment
 		return h.except(ctx, tx, "dispute_fee")
 	}
 	return nil
+}
+
+// ruleOnDispute does with the tickets what was decided.
+func (h *hearing) ruleOnDispute(ctx context.Context, tx pgx.Tx, r Reservation) (what disputeRuling, err error) {
+	d := disputed{state: r.State, kind: h.n.Kind}
+	_, key, _ := strings.Cut(h.n.Key, " ")
+	d.over, err = payment.Said(ctx, tx, h.setup, string(payment.NoticeDisputeWon)+" "+key, string(payment.NoticeDisputeLost)+" "+key)
+	if err != nil {
+		return what, err
+	}
+	if r.ID == 0 {
+		return decideDispute(d), nil
+	}
+	money, err := payment.MoneyOf(ctx, tx, r.OrganisationID, r.ID)
+	if err != nil {
+		return what, err
+	}
+	open, err := payment.Disputes(ctx, tx, r.OrganisationID, r.ID)
+	if err != nil {
+		return what, err
+	}
+	d.missing, d.others = missingOf(money), len(open) > 0
+	what = decideDispute(d)
+	for _, step := range what.steps {
+		if err := move(ctx, tx, r.OrganisationID, step, r.ID); err != nil {
+			return what, err
+		}
+	}
+	if what.ends {
+		err := endTickets(ctx, tx, h.actor, r, r.open(), ending{reason: "charged_back", ended: true, refunds: sharesOf(r.open(), money)})
+		if err != nil {
+			return what, err
+		}
+	}
+	if h.n.Kind == payment.NoticeDisputeLost {
+		err = raiseRefunds(ctx, tx, r)
+	}
+	return what, err
+}
+
+// flagDisputed flags the tickets of a reservation that is confirmed while a dispute about a part of its money is open.
+func flagDisputed(ctx context.Context, tx pgx.Tx, r Reservation) error {
+	open, err := payment.Disputes(ctx, tx, r.OrganisationID, r.ID)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	return move(ctx, tx, r.OrganisationID, OpenDispute, r.ID)
 }
 
 // disputeFacts are what other systems are told of a dispute.
@@ -105,11 +164,12 @@ func (h *hearing) sayDispute(ctx context.Context, tx pgx.Tx, r Reservation) erro
 	})
 }
 
-// chargedBack records money that the bank took back, and what the gateway took for it, each once and at the instant at which it
-// happened. What was due back of the payment is due no more. Tickets that stood on it end; their seats are free when staff say so
-// (FreeSeats): the event may be over, or somebody sits there. A cart that was paid in part is so much further from being paid.
-func (h *hearing) chargedBack(ctx context.Context, tx pgx.Tx, r Reservation, p payment.Received, ends bool) error {
-	for kind, amount := range map[string]int64{"charged_back": h.n.AmountMinor, "dispute_fee": h.n.FeeMinor} {
+// chargedBack records money that the bank took back, as far as it had not gone back before, and what the gateway took for it, each once
+// and at the instant at which it happened. What was due back of the payment is due no more. A cart that was paid in part is so much
+// further from being paid.
+func (h *hearing) chargedBack(ctx context.Context, tx pgx.Tx, r Reservation, p payment.Received) error {
+	took := min(h.n.AmountMinor, p.LeftMinor())
+	for kind, amount := range map[string]int64{"charged_back": took, "dispute_fee": h.n.FeeMinor} {
 		if amount == 0 {
 			continue
 		}
@@ -120,20 +180,7 @@ func (h *hearing) chargedBack(ctx context.Context, tx pgx.Tx, r Reservation, p p
 			return err
 		}
 	}
-	if err := h.overtaken(ctx, tx, r, p); err != nil || r.ID == 0 {
-		return err
-	}
-	if ends {
-		money, err := payment.MoneyOf(ctx, tx, r.OrganisationID, r.ID)
-		if err != nil {
-			return err
-		}
-		err = endTickets(ctx, tx, h.actor, r, r.open(), ending{reason: "charged_back", ended: true, refunds: sharesOf(r.open(), money)})
-		if err != nil {
-			return err
-		}
-	}
-	return raiseRefunds(ctx, tx, r)
+	return h.overtaken(ctx, tx, r, p, took)
 }
 
 // raiseRefunds says of tickets that were cancelled before with a fee that the fee went back as well, as far as it did: a bank took it,
@@ -146,19 +193,19 @@ func raiseRefunds(ctx context.Context, tx pgx.Tx, r Reservation) error {
 	missing := missingOf(money)
 	for _, line := range r.Lines {
 		more := min(missing, line.PriceMinor)
-		if line.RefundMinor == nil || more <= 0 {
+		if line.RefundMinor == nil || line.Unpaid || more <= 0 {
 			continue
 		}
 		if more = min(more, line.PriceMinor-*line.RefundMinor); more <= 0 {
 			continue
 		}
-		tag, err := tx.Exec(ctx, `
-update line set refund_minor = refund_minor + $4 where organisation_id = $1 and reservation_id = $2 and number = $3 and cancel_reason <> $5`,
-			r.OrganisationID, r.ID, line.Number, more, whyGivenUp)
+		_, err := tx.Exec(ctx, `
+update line set refund_minor = refund_minor + $4 where organisation_id = $1 and reservation_id = $2 and number = $3`,
+			r.OrganisationID, r.ID, line.Number, more)
 		if err != nil {
 			return fmt.Errorf("say what went back of the fees: %w", err)
 		}
-		missing -= more * tag.RowsAffected()
+		missing -= more
 	}
 	return nil
 }
@@ -172,7 +219,7 @@ func FreeSeats(ctx context.Context, db *pg.DB, actor timeline.Actor, reference s
 	if err != nil {
 		return 0, err
 	}
-	err = db.Tx(ctx, []int64{organisationID}, func(tx pgx.Tx) error {
+	err = inTurns(ctx, db, organisationID, func(tx pgx.Tx) error {
 		r, err := lock(ctx, tx, organisationID, id)
 		if err != nil {
 			return err
@@ -189,4 +236,65 @@ func FreeSeats(ctx context.Context, db *pg.DB, actor timeline.Actor, reference s
 		})
 	})
 	return freed, err
+}
+
+// CloseDispute writes down what became of the disputes of a reservation that are open, where their gateway does not say it: as if it had
+// said it, so that its own word is a repeat should it come.
+func CloseDispute(ctx context.Context, db *pg.DB, actor timeline.Actor, reference string, won bool) error {
+	if err := account.Allow(actor, account.Pay); err != nil {
+		return err
+	}
+	organisationID, id, err := findFor(ctx, db, actor, reference)
+	if err != nil {
+		return err
+	}
+	kind := payment.NoticeDisputeLost
+	if won {
+		kind = payment.NoticeDisputeWon
+	}
+	return inTurns(ctx, db, organisationID, func(tx pgx.Tx) error {
+		open, err := payment.Disputes(ctx, tx, organisationID, id)
+		if err != nil {
+			return err
+		}
+		closed := 0
+		for _, one := range open { // their payments before the reservation
+			if err := payment.Alone(ctx, tx, one.GatewayID, one.PaymentKey); err != nil {
+				return err
+			}
+		}
+		for _, one := range open {
+			fresh, err := closeDispute(ctx, tx, actor, organisationID, one, kind)
+			if err != nil {
+				return err
+			}
+			if fresh {
+				closed++
+			}
+		}
+		if closed == 0 {
+			return problem.Refused("reservation_not_disputed", problem.Facts{"reservation": reference})
+		}
+		return nil
+	})
+}
+
+func closeDispute(
+	ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID int64, of payment.Dispute, kind payment.NoticeKind,
+) (fresh bool, err error) {
+	setup, err := payment.ReadSetup(ctx, tx, organisationID, of.GatewayID)
+	if err != nil {
+		return false, err
+	}
+	now, err := pg.Now(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	h := &hearing{setup: setup, actor: actor, n: payment.GatewayNotice{
+		Key: string(kind) + " " + of.Key, Kind: kind, GatewayKey: of.PaymentKey, AmountMinor: of.AmountMinor, Currency: of.Currency, OccurredAt: now, Body: "{}",
+	}}
+	if fresh, err = payment.KeepNotice(ctx, tx, setup, &h.n); err != nil || !fresh {
+		return false, err
+	}
+	return true, h.apply(ctx, tx)
 }

@@ -15,7 +15,7 @@ import (
 	"usher/internal/domain/timeline"
 )
 
-// whyGivenUp is the reason that claims and lines keep.
+// whyGivenUp is the reason that claims and lines keep (see ended_unpaid in the schema).
 const whyGivenUp = "given_up"
 
 // GiveUp gives seats of a cart back before they are paid: those of the lines named, by their numbers, or all of them. A cart without a seat left
@@ -28,7 +28,7 @@ func GiveUp(ctx context.Context, db *pg.DB, actor timeline.Actor, reference stri
 	if err := allow(actor, organisationID, unknown(reference)); err != nil {
 		return r, err
 	}
-	err = db.Tx(ctx, []int64{organisationID}, func(tx pgx.Tx) error {
+	err = inTurns(ctx, db, organisationID, func(tx pgx.Tx) (err error) {
 		if r, err = lock(ctx, tx, organisationID, id); err != nil {
 			return err
 		}

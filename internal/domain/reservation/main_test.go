@@ -178,6 +178,10 @@ select count(*) from (select 1 from claim where released_at is null group by sit
 select count(*) from reservation r where state = 'held' and exists (
   select from line l where l.reservation_id = r.id and l.cancelled_at is null
      and not exists (select from claim k where k.reservation_id = r.id and k.line_number = l.number))`), 0)
+	h.equal("tickets that are paid and have no seat", h.count(`
+select count(*) from reservation r join line l on l.reservation_id = r.id and l.cancelled_at is null
+ where r.state in ('confirmed', 'disputed')
+   and not exists (select from claim k where k.reservation_id = r.id and k.line_number = l.number and k.released_at is null and k.expires_at is null)`), 0)
 }
 
 var agent = timeline.Actor{Name: "agent", OrganisationID: 1, Role: account.Agent}

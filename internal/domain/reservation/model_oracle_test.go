@@ -3,6 +3,7 @@ package reservation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ type bookTicket struct {
 	event, seat, kind string
 	price, fee        int64
 	ended             bool
+	exchanged         bool // for another kind, which has the seat
 }
 
 type bookPage struct {
@@ -56,6 +58,8 @@ type bookSum struct {
 	order                  *bookOrder // nil: nobody's
 	minor, back            int64
 	due                    []*bookDue
+	byHand                 []int64         // that was paid out, and of which the gateway has not spoken
+	disputes               map[string]bool // by name; whether it is open
 }
 
 // bookBack is money that went back, under the gateway's name of the notice.
@@ -321,8 +325,12 @@ func (b *book) promise(s *bookSum, minor int64) {
 	}
 }
 
-// confirmable tells whether the seats of an order are its own, or free.
+// confirmable tells whether the seats of an order are its own, or free and within what its buyer may have.
 func (b *book) confirmable(o *bookOrder) bool {
+	held := !slices.ContainsFunc(o.open(), func(t *bookTicket) bool { return !b.live(o, t) })
+	if !held && o.buyer != "" && len(b.within(o.buyer, o, nil)) > 0 {
+		return false
+	}
 	return !slices.ContainsFunc(o.open(), func(t *bookTicket) bool { s := b.stays[t.seat]; return b.off[t.event] || b.holds(s) && s.order != o })
 }
 
@@ -335,9 +343,18 @@ func (b *book) confirm(o *bookOrder) bool {
 	for _, t := range o.open() {
 		b.stays[t.seat] = &stay{order: o, final: true}
 	}
-	o.state = "confirmed"
+	if o.state = "confirmed"; b.disputed(o) {
+		o.state = "disputed"
+	}
 	b.owe(o, max(0, b.kept(o)-o.cost()))
 	return true
+}
+
+// disputed tells whether a dispute about a payment of an order is open.
+func (b *book) disputed(o *bookOrder) bool {
+	return slices.ContainsFunc(b.ledger, func(s *bookSum) bool {
+		return s.order == o && slices.Contains(slices.Collect(maps.Values(s.disputes)), true)
+	})
 }
 
 // over tells that nothing can become of an order any more: it has no ticket that money could be for.
@@ -409,11 +426,19 @@ func (b *book) follow(o *bookOrder, s *bookSum, before int64) {
 
 // wentBack is money that somebody gave back in the gateway's own screen.
 func (b *book) wentBack(key string, s *bookSum, minor int64) {
+	if i := slices.Index(s.byHand, minor); i >= 0 { // it was written down before
+		s.byHand = slices.Delete(s.byHand, i, i+1)
+		return
+	}
 	for i, d := range s.due {
 		if d.minor == minor {
 			s.due, s.back = slices.Delete(s.due, i, i+1), s.back+minor
 			return
 		}
+	}
+	if minor > s.minor-s.back {
+		b.decide = append(b.decide, bookQuestion{key: key, why: "more"})
+		return
 	}
 	before := b.kept(s.order)
 	s.back += minor
@@ -459,6 +484,7 @@ func (b *book) straddles(s *bookSum, minor int64) bool {
 
 // chargedBack is a dispute that is lost.
 func (b *book) chargedBack(key string, s *bookSum, minor int64) {
+	before := b.kept(s.order)
 	s.back += minor
 	b.overtaken(s, minor)
 	o := s.order
@@ -466,10 +492,21 @@ func (b *book) chargedBack(key string, s *bookSum, minor int64) {
 		b.decide = append(b.decide, bookQuestion{key: key, why: "dispute"})
 		return
 	}
+	if b.kept(o) == before { // the tickets stand on other money
+		b.unflag(o)
+		return
+	}
 	for _, t := range o.open() {
 		t.ended = true // the seats are free when somebody says so
 	}
 	o.state = "charged_back"
+}
+
+// unflag has the tickets of an order be as before, when no dispute about it is open any more.
+func (b *book) unflag(o *bookOrder) {
+	if o.state == "disputed" && !b.disputed(o) {
+		o.state = "confirmed"
+	}
 }
 
 // giveBack ends tickets of an order that is paid.
@@ -551,7 +588,7 @@ func (b *book) lines() (lines []string) {
 		lines = append(lines, fmt.Sprintf("order %s %s until %d", o.ref, o.state, int(o.most.Seconds())))
 		for i, t := range o.tickets {
 			how := "away"
-			if s := b.stays[t.seat]; b.holds(s) && s.order == o && (!t.ended || o.state == "charged_back") {
+			if s := b.stays[t.seat]; b.holds(s) && s.order == o && (!t.ended || o.state == "charged_back" && !t.exchanged) {
 				if how = fmt.Sprint("until ", int(s.until.Seconds())); s.final {
 					how = "for good"
 				}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -129,6 +130,8 @@ func (s *shop) acts() []bookAct {
 		{6, s.cancelSomething},
 		{4, s.giveUpSomething},
 		{6, s.backOutside},
+		{4, s.exchangeSomething},
+		{3, s.toldAfter},
 		{2, s.backBeforePaid},
 		{5, s.dispute},
 		{4, s.cash},
@@ -533,7 +536,7 @@ func (s *shop) notice(facts map[string]any) error {
 	s.must(err)
 	header, err := webhook.SignedHeader([]string{s.secret}, s.name("msg_"), s.begun.Add(s.now()), body)
 	s.must(err)
-	kept, err := Receive(s.Context(), s.db, s.bridge.Hook, header, body)
+	kept, err := Receive(s.Context(), s.db, s.money.Hook, header, body)
 	if err == nil && !kept {
 		err = errors.New("the notice was not kept")
 	}
@@ -744,7 +747,8 @@ func (s *shop) dispute() {
 	if sum == nil {
 		return
 	}
-	kind, id := []string{"dispute_opened", "dispute_opened", "dispute_won", "dispute_lost"}[s.dice.IntN(4)], "dp_"+sum.key
+	kind := []string{"dispute_opened", "dispute_opened", "dispute_won", "dispute_lost"}[s.dice.IntN(4)]
+	id := []string{"dp_", "dp_", "dq_"}[s.dice.IntN(3)] + sum.key // sometimes a second one
 	if s.said[kind+" "+id] {
 		return
 	}
@@ -752,7 +756,10 @@ func (s *shop) dispute() {
 	minor := sum.minor - sum.back
 	facts := map[string]any{"type": kind, "id": id, "payment": sum.key, "amount_minor": minor, "fee_minor": 1500, "currency": sum.currency}
 	s.hear("dispute", facts, func() {
-		s.said[kind+" "+id] = true
+		if s.said[kind+" "+id] = true; sum.disputes == nil {
+			sum.disputes = map[string]bool{}
+		}
+		sum.disputes[id] = kind == "dispute_opened" && !over
 		state := ""
 		if sum.order != nil {
 			state = s.howStands(sum.order)
@@ -761,8 +768,8 @@ func (s *shop) dispute() {
 		case kind == "dispute_lost":
 			s.chargedBack(kind+" "+id, sum, minor)
 		case kind == "dispute_won" && state == "disputed":
-			sum.order.state = "confirmed"
-		case kind == "dispute_won" || over:
+			s.unflag(sum.order)
+		case kind == "dispute_won" || over || state == "disputed":
 		case state == "confirmed":
 			sum.order.state = "disputed"
 		default:
@@ -813,10 +820,65 @@ func (s *shop) payOut() {
 	var number int64
 	s.must(s.owner.QueryRow(s.Context(), `
 select f.id from refund f join payment p on p.id = f.payment_id where p.gateway_key = $1 and f.state <> 'done' order by f.id limit 1`, sum.key).Scan(&number))
-	s.do(fmt.Sprint("pay-out ", sum.key, " ", due.minor), nil, func() error {
+	var refusals []string
+	if slices.Contains(slices.Collect(maps.Values(sum.disputes)), true) {
+		refusals = []string{"refund_disputed"}
+	}
+	s.do(fmt.Sprint("pay-out ", sum.key, " ", due.minor), refusals, func() error {
 		_, err := PaidOut(s.Context(), s.db, s.admin, s.org, fmt.Sprint("R", number), "7")
 		return err
-	}, func() { sum.due, sum.back = sum.due[1:], sum.back+due.minor })
+	}, func() {
+		sum.due, sum.back, sum.byHand = sum.due[1:], sum.back+due.minor, append(sum.byHand, due.minor)
+	})
+}
+
+// toldAfter is a bridge that tells of what was paid out by hand, or of more than there is.
+func (s *shop) toldAfter() {
+	var known []*bookSum
+	for _, sum := range s.ledger {
+		if sum.gateway == "money" && (len(sum.byHand) > 0 || sum.back == sum.minor && s.dice.IntN(8) == 0) {
+			known = append(known, sum)
+		}
+	}
+	sum := one(s, known)
+	if sum == nil {
+		return
+	}
+	minor := sum.minor
+	if len(sum.byHand) > 0 {
+		minor = one(s, sum.byHand)
+	}
+	facts := map[string]any{"type": "refunded", "id": s.name("bk"), "payment": sum.key, "amount_minor": minor, "currency": sum.currency}
+	s.hear("told-after", facts, func() { s.wentBack("refunded "+facts["id"].(string), sum, minor) })
+}
+
+// exchangeSomething has a seat of a cart held for another kind of ticket.
+func (s *shop) exchangeSomething() {
+	o := s.order("held")
+	if o == nil {
+		return
+	}
+	old := one(s, o.open())
+	if old == nil || old.event != "play" || s.howStands(o) == "held" && !s.book.live(o, old) {
+		return
+	}
+	kind := map[string]string{"full": "reduced", "reduced": "full"}[old.kind]
+	sitting, seat, _ := strings.Cut(old.seat, " ")
+	ticket := newTicket(sitting, seat, kind)
+	refusals := notHeld(s.howStands(o))
+	if refusals == nil {
+		old.ended = true
+		refusals = s.within(o.buyer, o, []*bookTicket{ticket})
+		old.ended = false
+	}
+	s.do(fmt.Sprintf("exchange %s %v for %s", o.ref, old, kind), refusals, func() error {
+		_, err := s.desks[s.dice.IntN(2)].ChangeKind(s.Context(), Buyer, o.ref, numbersOf(o, []*bookTicket{old})[0], kind)
+		return err
+	}, func() {
+		s.stays[old.seat] = &stay{order: o, until: s.until(o)}
+		old.ended, old.exchanged = true, true
+		o.tickets = append(o.tickets, ticket)
+	})
 }
 
 // settleSomething is a person who decides about what is open.

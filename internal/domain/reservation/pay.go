@@ -52,7 +52,10 @@ func StartPayment(ctx context.Context, db *pg.DB, actor timeline.Actor, referenc
 		return Started{}, err
 	}
 	s := &starting{actor: actor, paying: p}
-	err = db.Tx(ctx, []int64{organisationID}, func(tx pgx.Tx) error { return s.begin(ctx, tx, organisationID, id) })
+	err = inTurns(ctx, db, organisationID, func(tx pgx.Tx) error {
+		s.done, s.checkout = Started{}, payment.Checkout{}
+		return s.begin(ctx, tx, organisationID, id)
+	})
 	if err != nil || s.done.Confirmed || s.done.URL != "" {
 		return s.done, err
 	}

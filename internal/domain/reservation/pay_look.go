@@ -10,6 +10,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/domain/payment"
+	"usher/internal/domain/timeline"
 )
 
 // LookEvery is how often a process that serves asks which checkouts and refunds are due.
@@ -152,7 +153,7 @@ func ask(ctx context.Context, db *pg.DB, due payment.Keyed) (taken bool, err err
 		return false, err
 	}
 	returned, err := setup.Open().Refund(ctx, payment.Return{
-		Key: f.Key, PaymentKey: f.PaymentKey, AmountMinor: f.AmountMinor, Currency: f.Currency, Again: f.Attempts > 1,
+		Key: f.RequestKey(), PaymentKey: f.PaymentKey, AmountMinor: f.AmountMinor, Currency: f.Currency, Again: f.Attempts > 1,
 	})
 	if err != nil {
 		return true, errors.Join(err, notReturned(ctx, db, f, err))
@@ -161,22 +162,59 @@ func ask(ctx context.Context, db *pg.DB, due payment.Keyed) (taken bool, err err
 		if _, err := take(ctx, db, setup, n); err != nil {
 			return true, err
 		}
+		if n.Kind == payment.NoticeRefundFailed { // also where that was said before, of this request
+			return true, notReturned(ctx, db, f, &payment.GatewayFailure{Final: true, Words: n.Words})
+		}
 	}
 	return true, db.Tx(ctx, []int64{f.OrganisationID}, func(tx pgx.Tx) error {
-		return keepAsking(ctx, tx, f, returned.GatewayKey, "")
+		return payment.Asked(ctx, tx, f, returned.GatewayKey, "")
 	})
 }
 
-// notReturned writes down why a refund was not made. What a gateway refuses for good, a person looks at.
+// notReturned writes down why a refund was not made. What a gateway refuses for good, or was asked for too often, a person looks at.
 func notReturned(ctx context.Context, db *pg.DB, f payment.Refund, cause error) error {
-	var failure *payment.GatewayFailure
-	return db.Tx(ctx, []int64{f.OrganisationID}, func(tx pgx.Tx) error {
-		switch {
-		case !errors.As(cause, &failure):
-			return keepAsking(ctx, tx, f, "", "unanswered")
-		case failure.Final:
-			return failed(ctx, tx, f, failure.Words)
+	failure := &payment.GatewayFailure{Words: "unanswered"}
+	errors.As(cause, &failure)
+	return inTurns(ctx, db, f.OrganisationID, func(tx pgx.Tx) error {
+		if !failure.Final && !f.AskedEnough() {
+			return payment.Asked(ctx, tx, f, "", failure.Words)
 		}
-		return keepAsking(ctx, tx, f, "", failure.Words)
+		now, setup, err := lockRefund(ctx, tx, f.OrganisationID, f.ID)
+		if err != nil || now.State != payment.RefundAsked || now.Request != f.Request { // a notice was faster
+			return err
+		}
+		h := &hearing{setup: setup, actor: gatewayActor(setup)}
+		r, err := h.lockOf(ctx, tx, now.ReservationID)
+		if err != nil {
+			return err
+		}
+		if !failure.Final {
+			return unanswered(ctx, tx, now, failure.Words)
+		}
+		return failed(ctx, tx, h.actor, r, now, failure.Words)
 	})
+}
+
+// unanswered writes down that a gateway was asked too often for a refund and never said what became of it.
+func unanswered(ctx context.Context, tx pgx.Tx, f payment.Refund, words string) error {
+	if _, err := payment.Fail(ctx, tx, f, words, false); err != nil {
+		return err
+	}
+	return tellFailed(ctx, tx, f)
+}
+
+// failed writes down that money did not go back, and tells the organiser. Of what went another way while the gateway was asked, nothing
+// is due any more.
+func failed(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation, f payment.Refund, words string) error {
+	if _, err := payment.Fail(ctx, tx, f, words, true); err != nil {
+		return err
+	}
+	of, err := payment.ReceivedOf(ctx, tx, f)
+	if err != nil {
+		return err
+	}
+	if over := of.DueMinor - of.LeftMinor(); over > 0 {
+		return oweLess(ctx, tx, actor, r, of, over)
+	}
+	return tellFailed(ctx, tx, f)
 }

@@ -2,8 +2,10 @@ package reservation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +27,9 @@ type boxOffice struct {
 	now    time.Time
 	stripe *stripetest.Server
 	page   payment.Setup // of Stripe
-	bridge payment.Setup
-	secret string // of the bridge
-	notice int
+	money  payment.Setup // of the bridge
+	secret string        // of the bridge
+	notice atomic.Int64
 }
 
 func newBoxOffice(t *testing.T) *boxOffice {
@@ -37,7 +39,7 @@ func newBoxOffice(t *testing.T) *boxOffice {
 	b.clock(0)
 	b.page = b.gateway(payment.Setup{Name: "stripe", Kind: payment.Stripe, APIURL: b.stripe.URL},
 		payment.Secrets{APIKey: stripetest.Key, SigningSecret: stripetest.Secret})
-	b.bridge = b.gateway(payment.Setup{Name: "money", Kind: payment.Signed, CheckoutURL: "https://pay.example/?ref={reference}&sum={amount}&cur={currency}&back={return}"}, payment.Secrets{})
+	b.money = b.gateway(payment.Setup{Name: "money", Kind: payment.Signed, CheckoutURL: "https://pay.example/?ref={reference}&sum={amount}&cur={currency}&back={return}"}, payment.Secrets{})
 	b.gateway(payment.Setup{Name: "counter", Kind: payment.Counter}, payment.Secrets{})
 	return b
 }
@@ -117,16 +119,45 @@ func (b *boxOffice) deliver(event []byte) error {
 // bridged delivers a notice of the bridge's.
 func (b *boxOffice) bridged(facts map[string]any) {
 	b.Helper()
+	b.must(b.bridge(facts))
+}
+
+// bridge is bridged for several at once.
+func (b *boxOffice) bridge(facts map[string]any) error {
 	body, err := json.Marshal(facts)
-	b.must(err)
-	b.notice++
-	header, err := webhook.SignedHeader([]string{b.secret}, "msg_"+strconv.Itoa(b.notice), b.now, body)
-	b.must(err)
-	kept, err := Receive(b.Context(), b.db, b.bridge.Hook, header, body)
-	b.must(err)
-	if !kept {
-		b.Fatal("the notice was not kept")
+	if err != nil {
+		return err
 	}
+	header, err := webhook.SignedHeader([]string{b.secret}, "msg_"+strconv.FormatInt(b.notice.Add(1), 10), b.now, body)
+	if err != nil {
+		return err
+	}
+	kept, err := Receive(b.Context(), b.db, b.money.Hook, header, body)
+	if err == nil && !kept {
+		err = errors.New("the notice was not kept")
+	}
+	return err
+}
+
+// moved is a notice of the bridge's about money that moves: an id of 2000 EUR, unless more is said.
+func moved(kind, id string, more ...any) map[string]any {
+	facts := map[string]any{"type": kind, "id": id, "amount_minor": 2000, "currency": "EUR"}
+	for i := 0; i < len(more); i += 2 {
+		facts[more[i].(string)] = more[i+1]
+	}
+	return facts
+}
+
+// paidTwice is a reservation that was paid through the bridge as op1 and, again, as op2.
+func (b *boxOffice) paidTwice() Reservation {
+	b.Helper()
+	r := b.hold(chosen("A1"))
+	b.pay(r, "money")
+	for _, id := range []string{"op1", "op2"} {
+		b.bridged(moved("paid", id, "reference", b.checkout(r)))
+	}
+	b.stands("paid twice", r, Confirmed, 2000, 2000, 0)
+	return r
 }
 
 func (b *boxOffice) read(r Reservation) Reservation {
@@ -136,7 +167,7 @@ func (b *boxOffice) read(r Reservation) Reservation {
 	return read
 }
 
-func (b *boxOffice) money(r Reservation) (m payment.Money) {
+func (b *boxOffice) moneyOf(r Reservation) (m payment.Money) {
 	b.Helper()
 	b.must(b.db.Tx(b.Context(), []int64{1}, func(tx pgx.Tx) (err error) {
 		m, err = payment.MoneyOf(b.Context(), tx, 1, r.ID)
@@ -161,7 +192,7 @@ func (b *boxOffice) balanced() {
 // stands looks at a reservation: its state, and its money as kept, due and gone back.
 func (b *boxOffice) stands(what string, r Reservation, state State, kept, due, back int64) {
 	b.Helper()
-	m := b.money(r)
+	m := b.moneyOf(r)
 	b.equal(what, fmt.Sprint(b.read(r).State, " kept ", m.Kept(), " due ", m.DueMinor, " back ", m.BackMinor),
 		fmt.Sprint(state, " kept ", kept, " due ", due, " back ", back))
 	b.balanced()

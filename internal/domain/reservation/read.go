@@ -53,6 +53,7 @@ type Line struct {
 	Attendee        string
 	Cancelled       bool
 	RefundMinor     *int64 // what its cancelling gave back
+	Unpaid          bool   // it ended before it was paid: it costs nothing and gives nothing back
 	ClaimID         int64  // the latest of its claims
 	SittingID       int64
 	Sitting         string // reference
@@ -140,6 +141,7 @@ select organisation_id, id, reference, state as written, currency, buyer_id, nam
 const lineColumns = `
 select l.reservation_id, l.number, l.event_id, e.slug as event, e.name as event_name, l.kind_id, t.code as kind, t.name as kind_name, l.zone,
        l.list_minor, l.price_minor, l.commission_minor, l.cancel_fee_minor, l.attendee, l.cancelled_at is not null as cancelled, l.refund_minor,
+       ended_unpaid(l.cancel_reason) as unpaid,
        k.id as claim_id, k.sitting_id, s.reference as sitting, s.starts_at, c.time_zone as sitting_zone, r.name || ', ' || c.name as place,
        k.seat_number, k.seat_label as seat, k.expires_at,
        k.released_at is null and (k.expires_at is null or k.expires_at > clock()) as live

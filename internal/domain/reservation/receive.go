@@ -2,10 +2,12 @@ package reservation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
@@ -82,17 +84,24 @@ type hearing struct {
 }
 
 // take keeps the notice, unless it was kept before, and applies it. Where that is not possible for a reason that would be the same
-// the next time, the notice is kept for a person, and the fault is given beside it.
+// the next time, the notice is kept for a person, who has it applied again when the fault is mended (Retry), and the fault is given
+// beside it.
 func (h *hearing) take(ctx context.Context, tx pgx.Tx) (fault, err error) {
 	fresh, err := payment.KeepNotice(ctx, tx, h.setup, &h.n)
 	if err != nil || !fresh {
 		return nil, err
 	}
 	err = pg.Within(ctx, tx, func(tx pgx.Tx) error { return h.apply(ctx, tx) })
-	if err == nil || passing(err) || pg.Interrupted(err) && ctx.Err() != nil {
+	if err == nil || passing(err) || ctx.Err() != nil || unavailable(err) {
 		return nil, err
 	}
-	return fmt.Errorf("apply the notice %d: %w", h.n.ID, err), h.except(ctx, tx, "fault")
+	return fmt.Errorf("apply the notice %d: %w", h.n.ID, err), h.except(ctx, tx, payment.Fault)
+}
+
+// unavailable tells that the database could not do it now: it was too slow, full, or shutting down. Whoever sent the notice comes again.
+func unavailable(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && pg.Interrupted(err)
 }
 
 // apply does what the table of decision 0020 says of a notice of each kind.

@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -83,6 +84,9 @@ func takeCash(ctx context.Context, tx pgx.Tx, actor timeline.Actor, setup paymen
 	h := &hearing{setup: setup, actor: actor, n: payment.GatewayNotice{
 		Key: "paid " + name, Kind: payment.NoticePaid, GatewayKey: name, AmountMinor: c.AmountMinor, OccurredAt: now, Body: "{}",
 	}}
+	if err := payment.Alone(ctx, tx, setup.ID, name); err != nil {
+		return err
+	}
 	r, s, err := lockStanding(ctx, tx, setup.OrganisationID, reservationID)
 	if err != nil {
 		return err
@@ -146,6 +150,8 @@ func PaidOut(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.O
 		switch {
 		case f.State == payment.RefundDone: // a repeat
 			return nil
+		case f.Disputed: // the bank decides whether it goes back: it would go twice
+			return problem.Refused("refund_disputed", problem.Facts{"number": number})
 		case setup.Kind == payment.Stripe && f.State != payment.RefundFailed: // the gateway does it, or has done it
 			return problem.Refused("refund_by_gateway", problem.Facts{"number": number, "gateway": setup.Name})
 		}
@@ -154,7 +160,7 @@ func PaidOut(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.O
 			return err
 		}
 		h := &hearing{setup: setup, actor: actor, n: payment.GatewayNotice{
-			Key: "refunded " + f.Key, Kind: payment.NoticeRefunded, CheckoutKey: f.Key, GatewayKey: f.PaymentKey,
+			Key: "refunded " + f.RequestKey(), Kind: payment.NoticeRefunded, CheckoutKey: f.Key, GatewayKey: f.PaymentKey,
 			AmountMinor: f.AmountMinor, Currency: f.Currency, OccurredAt: now, Body: "{}",
 		}}
 		fresh, err := payment.KeepNotice(ctx, tx, setup, &h.n)
@@ -176,6 +182,8 @@ func AskAgain(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.
 		switch {
 		case setup.Kind.ByHand():
 			return problem.Refused("refund_by_hand", problem.Facts{"number": number})
+		case f.Disputed:
+			return problem.Refused("refund_disputed", problem.Facts{"number": number})
 		case f.State != payment.RefundFailed:
 			return problem.Refused("refund_not_failed", problem.Facts{"number": number})
 		}
@@ -189,7 +197,7 @@ func AskAgain(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.
 	return f, err
 }
 
-// withRefund finds what is to go back by its number, for somebody who decides about it. Its reservation's row is taken first.
+// withRefund finds what is to go back by its number, for somebody who decides about it, and locks it.
 func withRefund(
 	ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organisation, number string,
 	act func(tx pgx.Tx, setup payment.Setup, f payment.Refund) error,
@@ -205,17 +213,26 @@ func withRefund(
 		return problem.Invalid("money_no_refund", problem.Facts{"number": number})
 	}
 	return inTurns(ctx, db, org.ID, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-select from reservation where organisation_id = $1 and id = (select reservation_id from refund where organisation_id = $1 and id = $2) for no key update`, org.ID, id)
-		if err != nil {
-			return err
-		}
-		f, setup, err := payment.LockRefund(ctx, tx, org.ID, id)
+		f, setup, err := lockRefund(ctx, tx, org.ID, id)
 		if err != nil {
 			return err
 		}
 		return act(tx, setup, f)
 	})
+}
+
+// lockRefund takes what is to go back: its payment first, then its reservation, then itself.
+func lockRefund(ctx context.Context, tx pgx.Tx, organisationID, id int64) (f payment.Refund, setup payment.Setup, err error) {
+	if err := payment.AloneWithRefund(ctx, tx, organisationID, id); err != nil {
+		return f, setup, err
+	}
+	_, err = tx.Exec(ctx, `
+select from reservation where organisation_id = $1 and id = (select reservation_id from refund where organisation_id = $1 and id = $2) for no key update`,
+		organisationID, id)
+	if err != nil {
+		return f, setup, fmt.Errorf("lock the reservation: %w", err)
+	}
+	return payment.LockRefund(ctx, tx, organisationID, id)
 }
 
 // Settlement is how a person settles what a gateway said.
@@ -224,6 +241,7 @@ type Settlement struct {
 	Ticket      int    // number: the part that went back was for this ticket, which ends
 	GiveBack    bool   // money that belongs to nobody is due back
 	Keep        bool   // seen: nothing is to be done; a part that went back was for no ticket
+	Retry       bool   // what the program could not apply is applied again
 }
 
 // Settle does what a person decided about an item of the list of what they must look at.
@@ -254,8 +272,11 @@ func Settle(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Or
 	return inTurns(ctx, db, org.ID, func(tx pgx.Tx) error { return settle(ctx, tx, actor, org.ID, id, reservationID, how) })
 }
 
-// settle holds the reservation first, as everybody does, and then the notice.
+// settle holds the payment and the reservation first, as everybody does, and then the notice.
 func settle(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID, id, reservationID int64, how Settlement) error {
+	if err := payment.AloneWithNotice(ctx, tx, organisationID, id); err != nil {
+		return err
+	}
 	var of int64
 	err := tx.QueryRow(ctx, `
 select coalesce((select reservation_id from payment where organisation_id = $1 and gateway_notice_id = $2 order by id desc limit 1), 0)`,
@@ -277,6 +298,9 @@ select coalesce((select reservation_id from payment where organisation_id = $1 a
 		return err
 	}
 	h := &hearing{setup: setup, n: n, actor: actor}
+	if how.Retry && reason == payment.Fault {
+		return h.retry(ctx, tx)
+	}
 	switch money, found, err := h.nobodysMoney(ctx, tx); {
 	case err != nil:
 		return err
@@ -291,10 +315,23 @@ select coalesce((select reservation_id from payment where organisation_id = $1 a
 		return h.forTicket(ctx, tx, r, how.Ticket)
 	case how.Keep && reason == "refund_part":
 		return h.settled(ctx, tx, r, payment.NoticeApplied, "spared")
-	case how.Keep && !found:
+	case how.Keep && reason == "payment_unknown": // nobody looks any more; should its payment come, it is applied all the same
+		return h.settled(ctx, tx, r, payment.NoticeWaiting, reason)
+	case how.Keep && !found && (reason != payment.Fault || !n.Kind.Moves()):
 		return h.settled(ctx, tx, r, payment.NoticeApplied, reason)
 	}
 	return problem.Refused("money_settled_otherwise", problem.Facts{"reason": i18n.Word{ID: "money_why_" + reason}})
+}
+
+// retry applies a notice that the program could not apply. What came of it is as if it had come now.
+func (h *hearing) retry(ctx context.Context, tx pgx.Tx) error {
+	if err := payment.Settle(ctx, tx, h.setup.OrganisationID, h.n.ID, payment.NoticeApplied, "retried", h.actor); err != nil {
+		return err
+	}
+	if err := h.note(ctx, tx, Reservation{}, "money_settled", map[string]any{"amount": h.n.Money(), "how": "retried"}); err != nil {
+		return err
+	}
+	return h.apply(ctx, tx)
 }
 
 // nobodysMoney is the money that a notice brought and that belongs to nobody. Where a fault kept it from being recorded, it is now.

@@ -106,7 +106,8 @@ func CancelTickets(ctx context.Context, db *pg.DB, actor timeline.Actor, referen
 	if strings.TrimSpace(c.Reason) == "" && !c.Preview {
 		return nil, problem.Invalid("reason_missing", nil)
 	}
-	err = db.Tx(ctx, []int64{organisationID}, func(tx pgx.Tx) error {
+	err = inTurns(ctx, db, organisationID, func(tx pgx.Tx) error {
+		done = nil
 		r, s, err := lockStanding(ctx, tx, organisationID, id)
 		if err != nil {
 			return err
@@ -279,8 +280,15 @@ func (h *hearing) refunded(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	if ours && f.AmountMinor == h.n.AmountMinor && f.Currency == h.n.Currency {
+	ours = ours && f.AmountMinor == h.n.AmountMinor && f.Currency == h.n.Currency
+	switch {
+	case ours && f.State != payment.RefundDone:
 		return h.done(ctx, tx, f, movement, "", "")
+	case ours && f.DoneBy != "" && f.GatewayKey == "" && h.setup.Kind.ByHand(): // somebody did it there, and wrote it down already
+		if err := payment.Name(ctx, tx, f, movement); err != nil {
+			return err
+		}
+		return payment.Mark(ctx, tx, h.setup.OrganisationID, h.n.ID, payment.NoticeApplied, "refund_known")
 	}
 	p, found, err := payment.FindReceived(ctx, tx, h.setup, h.n.GatewayKey)
 	if err != nil {
@@ -291,6 +299,8 @@ func (h *hearing) refunded(ctx context.Context, tx pgx.Tx) error {
 		return h.wait(ctx, tx)
 	case p.Currency != h.n.Currency:
 		return h.except(ctx, tx, "refund_currency")
+	case h.n.AmountMinor > p.LeftMinor(): // it was given back twice, or the gateway errs: nothing ends because of it
+		return h.except(ctx, tx, "more_than_left")
 	}
 	return h.outside(ctx, tx, p)
 }
@@ -340,7 +350,7 @@ func (h *hearing) outside(ctx context.Context, tx pgx.Tx, p payment.Received) er
 	if err := h.note(ctx, tx, r, "refund_outside", map[string]any{"amount": h.n.Money(), "gateway": h.setup.Name}); err != nil {
 		return err
 	}
-	if err := h.overtaken(ctx, tx, r, p); err != nil || p.ReservationID == 0 {
+	if err := h.overtaken(ctx, tx, r, p, h.n.AmountMinor); err != nil || p.ReservationID == 0 {
 		return err
 	}
 	money, err := payment.MoneyOf(ctx, tx, r.OrganisationID, r.ID)
@@ -395,23 +405,29 @@ func sharesOf(lines []Line, m payment.Money) []int64 {
 	return shares
 }
 
-// overtaken sets anew what is due of a payment of which money went another way. While tickets stand, what went is no more of what is
+// overtaken sets anew what is due of a payment of which so much went another way. While tickets stand, what went is no more of what is
 // due than did not fit beside it; when none does, all of it is.
-func (h *hearing) overtaken(ctx context.Context, tx pgx.Tx, r Reservation, before payment.Received) error {
-	over := before.BackMinor + before.DueMinor + h.n.AmountMinor - before.AmountMinor
+func (h *hearing) overtaken(ctx context.Context, tx pgx.Tx, r Reservation, before payment.Received, wentMinor int64) error {
+	over := before.BackMinor + before.DueMinor + wentMinor - before.AmountMinor
 	if r.State != Confirmed && r.State != Disputed {
-		over = h.n.AmountMinor
-	}
-	if over <= 0 || before.DueMinor == 0 {
-		return nil
-	}
-	reason, withdrawn, err := payment.Withdraw(ctx, tx, h.setup.OrganisationID, before.ID)
-	if err != nil || withdrawn <= over {
-		return err
+		over = wentMinor
 	}
 	now := before
-	now.BackMinor, now.DueMinor = before.BackMinor+h.n.AmountMinor, before.DueMinor-withdrawn
-	_, err = oweOf(ctx, tx, h.actor, r, []payment.Received{now}, withdrawn-over, reason) // of which they were told when it became due
+	now.BackMinor += wentMinor
+	return oweLess(ctx, tx, h.actor, r, now, over)
+}
+
+// oweLess has so much less go back of a payment than is due of it, as far as no gateway was asked for it.
+func oweLess(ctx context.Context, tx pgx.Tx, actor timeline.Actor, r Reservation, of payment.Received, lessMinor int64) error {
+	if lessMinor <= 0 || of.DueMinor == 0 {
+		return nil
+	}
+	reason, withdrawn, err := payment.Withdraw(ctx, tx, r.OrganisationID, of.ID)
+	if err != nil || withdrawn <= lessMinor {
+		return err
+	}
+	of.DueMinor -= withdrawn
+	_, err = oweOf(ctx, tx, actor, r, []payment.Received{of}, withdrawn-lessMinor, reason) // of which they were told when it became due
 	return err
 }
 
@@ -437,17 +453,23 @@ func (h *hearing) refundFailed(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	_, _, undone, err := payment.Undo(ctx, tx, h.setup, string(payment.NoticeRefunded)+" "+movement, h.actor.Name)
+	keys := []string{string(payment.NoticeRefunded) + " " + movement}
+	if ours && f.DoneBy != "" && f.GatewayKey == movement && h.setup.Kind.ByHand() { // it was written down before the gateway named it
+		keys = append(keys, string(payment.NoticeRefunded)+" "+f.RequestKey())
+	}
+	undone, err := payment.Undo(ctx, tx, h.setup, h.actor.Name, keys...)
 	if err != nil {
 		return err
 	}
 	if err := h.note(ctx, tx, r, "refund_failed", map[string]any{"amount": h.n.Money(), "refund": f.Key, "why": h.n.Words}); err != nil {
 		return err
 	}
-	if ours {
-		return failed(ctx, tx, f, h.n.Words)
-	}
-	if undone == 0 { // it never was back: nothing changed
+	switch {
+	case ours && undone == 0 && (f.State == payment.RefundDone || f.Former(h.n.CheckoutKey)):
+		return nil // it went back otherwise, or is asked for anew by now
+	case ours:
+		return failed(ctx, tx, h.actor, r, f, h.n.Words)
+	case undone == 0: // it never was back: nothing changed
 		return nil
 	}
 	return h.again(ctx, tx, r)

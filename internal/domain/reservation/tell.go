@@ -42,18 +42,7 @@ func tellEnded(ctx context.Context, tx pgx.Tx, r Reservation, e ending) error {
 	return notice.TellBuyers(ctx, tx, r.OrganisationID, kind, r.ID)
 }
 
-// failed writes down that money did not go back, and tells the organiser.
-func failed(ctx context.Context, tx pgx.Tx, f payment.Refund, words string) error {
-	if err := payment.Fail(ctx, tx, f, words); err != nil {
-		return err
-	}
+// tellFailed tells the organiser that money did not go back.
+func tellFailed(ctx context.Context, tx pgx.Tx, f payment.Refund) error {
 	return notice.TellOrganiser(ctx, tx, f.OrganisationID, notice.ConcernRefundFailed, f.ID)
-}
-
-// keepAsking writes down what a gateway answered that has neither done nor refused a refund. When it was asked too often, a person looks.
-func keepAsking(ctx context.Context, tx pgx.Tx, f payment.Refund, gatewayKey, words string) error {
-	if words != "" && f.AskedEnough() {
-		return failed(ctx, tx, f, words)
-	}
-	return payment.Asked(ctx, tx, f, gatewayKey, words)
 }

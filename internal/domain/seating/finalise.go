@@ -21,18 +21,16 @@ type LostSeat struct {
 // errLapsed says that a hold is over, judged after its claims were locked, or that its event is cancelled.
 var errLapsed = errors.New("a hold is over")
 
-// Finalise makes the seats of a reservation theirs for good: of all its lines that were not cancelled, or of none. The caller holds
-// the reservation's row. While the hold holds, its claims become final where they are, and no sitting is locked. When it is over
-// (at its instant, by the clock after the claims were locked), the same seats are taken again under the lock of their sittings,
-// unless one of them is gone: those are named, and nothing is taken. again tells that they were taken again.
-func Finalise(ctx context.Context, tx pgx.Tx, organisationID, reservationID int64) (lost []LostSeat, again bool, err error) {
-	// Within a savepoint: claims are locked after sittings, so those that were locked for nothing are let go.
+// Finalise makes the seats of a reservation theirs for good while its hold holds: of all its lines that were not cancelled, or of
+// none. The caller holds the reservation's row; the claims become final where they are, and no sitting is locked. held is false when
+// the hold is over: at its instant, by the clock after the claims were locked. Then nothing is done, and Retake is next.
+func Finalise(ctx context.Context, tx pgx.Tx, organisationID, reservationID int64) (held bool, err error) {
+	// Within a savepoint: claims are locked after buyers and sittings, so those that were locked for nothing are let go.
 	err = pg.Within(ctx, tx, func(tx pgx.Tx) error { return finaliseHeld(ctx, tx, organisationID, reservationID) })
-	if err == nil || !errors.Is(err, errLapsed) {
-		return nil, false, err
+	if errors.Is(err, errLapsed) {
+		return false, nil
 	}
-	lost, err = retake(ctx, tx, organisationID, reservationID)
-	return lost, true, err
+	return err == nil, err
 }
 
 // finaliseHeld locks the claims in the order of their seats, and judges them then.
@@ -78,8 +76,9 @@ type overdue struct {
 	Gone      bool
 }
 
-// retake takes the seats again that nobody has, all or none.
-func retake(ctx context.Context, tx pgx.Tx, organisationID, reservationID int64) ([]LostSeat, error) {
+// Retake takes the seats of a reservation whose hold is over again, for good, under the lock of their sittings: all of them, or, where
+// one is gone, none, and those that are gone are named.
+func Retake(ctx context.Context, tx pgx.Tx, organisationID, reservationID int64) ([]LostSeat, error) {
 	sittings, err := sittingsOfLines(ctx, tx, organisationID, reservationID)
 	if err != nil {
 		return nil, err
@@ -146,7 +145,8 @@ select l.number as line, s.reference as sitting, k.seat_label as seat, k.id as c
 }
 
 // takeAgain releases lapsed claims in the way, makes those final that nobody took back, and claims the others anew, in the order of
-// their seats. The unique key refuses what a forgotten lock let through.
+// their seats. The unique key refuses what a forgotten lock let through, and what was paid while its claim was waited for: that needs
+// no lock of the sitting.
 func takeAgain(ctx context.Context, tx pgx.Tx, organisationID int64, seats []overdue) error {
 	var lapsed, kept, anew []int64
 	for _, seat := range seats {
@@ -159,8 +159,10 @@ func takeAgain(ctx context.Context, tx pgx.Tx, organisationID int64, seats []ove
 			kept = append(kept, seat.ClaimID)
 		}
 	}
-	if _, err := ReleaseInOrder(ctx, tx, organisationID, "lapsed", lapsed); err != nil {
-		return err
+	if len(lapsed) > 0 {
+		if _, err := tx.Exec(ctx, takeBackLapsed, organisationID, lapsed); err != nil {
+			return fmt.Errorf("release the holds that are over: %w", err)
+		}
 	}
 	for _, statement := range []struct {
 		sql string
@@ -181,6 +183,22 @@ select k.organisation_id, k.sitting_id, s.places, k.seat_number, k.seat_label, k
 		}
 	}
 	return nil
+}
+
+// ReleaseOfEvent takes the seats of an event back that some reservations have, whose rows the caller holds.
+func ReleaseOfEvent(ctx context.Context, tx pgx.Tx, organisationID, eventID int64, reservationIDs []int64, reason string) error {
+	rows, err := tx.Query(ctx, `
+select id from claim where reservation_id = any($3) and organisation_id = $1 and event_id = $2 and released_at is null`,
+		organisationID, eventID, reservationIDs)
+	if err != nil {
+		return fmt.Errorf("find the seats of the event: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("find the seats of the event: %w", err)
+	}
+	_, err = ReleaseInOrder(ctx, tx, organisationID, reason, ids)
+	return err
 }
 
 // ReleaseLines takes the seats of some lines of a reservation back, whose row the caller holds, and tells how many there were.

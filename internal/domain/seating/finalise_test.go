@@ -64,9 +64,13 @@ func TestFinalise_RetakesUnderTheLock(t *testing.T) {
 	t.Parallel()
 	db, owner := lateHold(t)
 	err := db.Tx(t.Context(), []int64{1}, func(tx pgx.Tx) error {
-		lost, again, err := Finalise(t.Context(), tx, 1, 1)
-		if len(lost) > 0 || !again {
-			t.Errorf("lost %v, again %v", lost, again)
+		held, err := Finalise(t.Context(), tx, 1, 1)
+		if held || err != nil {
+			t.Errorf("still held %v, %v", held, err)
+		}
+		lost, err := Retake(t.Context(), tx, 1, 1)
+		if len(lost) > 0 {
+			t.Errorf("lost %v", lost)
 		}
 		if taken := takeForAnother(t, owner); !pg.MayRepeat(taken) {
 			t.Errorf("while the seat is taken again, another got: %v", taken)
@@ -95,7 +99,7 @@ drop index claim_seat_key; create index claim_seat_key on claim (organisation_id
 			}
 		}
 		err := db.Tx(t.Context(), []int64{1}, func(tx pgx.Tx) error {
-			seats, err := readOverdue(t.Context(), tx, 1, 1) // as retake does, and LockSittings before it does not
+			seats, err := readOverdue(t.Context(), tx, 1, 1) // as Retake does, and LockSittings before it does not
 			if err != nil || len(seats) != 1 || seats[0].Gone {
 				return errors.Join(err, errors.New("the seat was to be free"))
 			}

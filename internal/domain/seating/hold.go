@@ -120,12 +120,7 @@ func QueueHolds(asked *pgx.Batch, organisationID int64, holds []Hold, claimed fu
 		}
 	}
 	if len(lapsed) > 0 {
-		// One that was prolonged or paid meanwhile, by whoever needs no lock of the sitting for that, stays: the key refuses its seat.
-		asked.Queue(`
-update claim c set released_at = clock(), release_reason = 'lapsed'
-  from (select k.id from unnest($2::bigint[]) w(id) join claim k on (k.organisation_id, k.id) = ($1, w.id)
-         where k.released_at is null and k.expires_at <= clock() order by k.sitting_id, k.seat_number for no key update of k) l
- where c.organisation_id = $1 and c.id = l.id`, organisationID, lapsed)
+		asked.Queue(takeBackLapsed, organisationID, lapsed)
 	}
 	asked.Queue(`
 insert into claim (organisation_id, sitting_id, places, seat_number, seat_label, event_id, reservation_id, line_number, replaces_id, expires_at)
@@ -141,6 +136,15 @@ select $1, h.sitting_id, h.places, h.number, h.label, h.event_id, h.reservation_
 	})
 }
 
+// takeBackLapsed takes back others' claims that are in the way, in the order of their seats. That they have lapsed is judged after each
+// was locked: one that was prolonged or paid meanwhile, by whoever needs no lock of the sitting for that, stays, and the key refuses its
+// seat.
+const takeBackLapsed = `
+update claim c set released_at = clock(), release_reason = 'lapsed'
+  from (select k.id from unnest($2::bigint[]) w(id) join claim k on (k.organisation_id, k.id) = ($1, w.id)
+         where k.released_at is null and k.expires_at <= clock() order by k.sitting_id, k.seat_number for no key update of k) l
+ where c.organisation_id = $1 and c.id = l.id`
+
 // releaseInOrder takes claims back in the order of their seats, as everybody does who takes several back.
 const releaseInOrder = `
 update claim c set released_at = clock(), release_reason = $3
@@ -148,8 +152,8 @@ update claim c set released_at = clock(), release_reason = $3
          where k.released_at is null order by k.sitting_id, k.seat_number for no key update of k) l
  where c.organisation_id = $1 and c.id = l.id returning c.id`
 
-// ReleaseInOrder is Release for claims of several sittings that others may take back at the same time. Freeing a seat needs no lock
-// of its sitting.
+// ReleaseInOrder is Release for claims of several sittings that others may take back at the same time. They are those of reservations
+// whose rows the caller holds: what became of others' is judged by takeBackLapsed. Freeing a seat needs no lock of its sitting.
 func ReleaseInOrder(ctx context.Context, tx pgx.Tx, organisationID int64, reason string, claimIDs []int64) (released []int64, err error) {
 	rows, err := tx.Query(ctx, releaseInOrder, pg.PlanAnew, organisationID, claimIDs, reason)
 	if err != nil {

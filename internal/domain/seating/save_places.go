@@ -83,17 +83,18 @@ returning coalesce(s.campaign_id, 0)`, organisationID, venue.Bound, roomIDs)
 	return changed, nil
 }
 
-// releaseLapsed releases the holds of coming sittings of these rooms (nil: of all) that have lapsed, in key order. The sittings are
-// locked first: who holds seats there does the same.
+// releaseLapsed releases the holds of coming sittings of these rooms (nil: of all) that have lapsed, in the order of their seats. The
+// sittings are locked first: who holds seats there does the same.
 func releaseLapsed(ctx context.Context, tx pgx.Tx, organisationID int64, roomIDs []int64) error {
 	_, err := tx.Exec(ctx, `
 with locked as materialized (
   select id from sitting
    where organisation_id = $1 and event_id is not null and cancelled_at is null and ends_at > clock() and ($2::bigint[] is null or room_id = any($2))
    order by id for no key update)
-update claim k set released_at = clock(), release_reason = 'lapsed'
-  from locked s
- where k.organisation_id = $1 and k.sitting_id = s.id and k.released_at is null and k.expires_at <= clock()`, organisationID, roomIDs)
+update claim c set released_at = clock(), release_reason = 'lapsed'
+  from (select k.id from locked s join claim k on k.organisation_id = $1 and k.sitting_id = s.id
+         where k.released_at is null and k.expires_at <= clock() order by k.sitting_id, k.seat_number for no key update of k) l
+ where c.organisation_id = $1 and c.id = l.id`, organisationID, roomIDs)
 	if err != nil {
 		return fmt.Errorf("release the holds that have lapsed: %w", err)
 	}

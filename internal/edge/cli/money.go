@@ -17,6 +17,8 @@ type moneyCommand struct {
 	Assign   assignMoney `cmd:"" help:"Put money that belongs to nobody to a reservation, or say for which ticket a part went back."`
 	GiveBack giveBack    `cmd:"" name:"give-back" help:"Have money that belongs to nobody go back."`
 	Keep     keepMoney   `cmd:"" help:"Say that something was looked at and that nothing is to be done."`
+	Retry    retryMoney  `cmd:"" help:"Do again what the program could not do about a notice."`
+	Check    checkMoney  `cmd:"" help:"Say whether all money has its owner and each paid ticket its seat; name what has not."`
 	Refund   moneyRefund `cmd:"" help:"What is to go back: record that it was paid out, or have the gateway asked again."`
 }
 
@@ -141,6 +143,74 @@ type keepMoney struct{ moneyNumber }
 
 func (k keepMoney) Run(s *session) error {
 	return s.settle(k.moneyNumber, reservation.Settlement{Keep: true})
+}
+
+type retryMoney struct{ moneyNumber }
+
+func (r retryMoney) Run(s *session) error {
+	return s.settle(r.moneyNumber, reservation.Settlement{Retry: true})
+}
+
+type checkMoney struct {
+	Organisation string `help:"Short name of the organisation; needed when there are several."`
+}
+
+func (c checkMoney) Run(s *session) error {
+	org, err := s.organisationOf(c.Organisation)
+	if err != nil {
+		return err
+	}
+	faults, err := reservation.Check(s.ctx, s.db, s.actor, org)
+	if err != nil {
+		return err
+	}
+	if s.line.JSON {
+		if err := s.answer(faultsAsJSON(faults)); err != nil {
+			return err
+		}
+	}
+	for _, f := range faults.Money {
+		money := func(minor int64) i18n.Money { return i18n.Money{Minor: minor, Currency: f.Currency} }
+		s.say("cli_money_wrong_sum", map[string]any{
+			"reference": f.Reference, "cost": money(f.CostMinor), "received": money(f.ReceivedMinor), "back": money(f.BackMinor), "due": money(f.DueMinor),
+		})
+	}
+	for _, u := range faults.Unseated {
+		s.say("cli_money_unseated", map[string]any{"reference": u.Reservation, "ticket": u.Ticket, "event": u.Event, "sitting": u.Sitting, "seat": u.Seat})
+	}
+	if faults.None() {
+		s.say("cli_money_sound", nil)
+		return nil
+	}
+	return problem.Refused("money_wrong", problem.Facts{"count": len(faults.Money) + len(faults.Unseated)})
+}
+
+func faultsAsJSON(f reservation.Faults) any {
+	type sum struct {
+		Reference     string `json:"reference"`
+		State         string `json:"state"`
+		Currency      string `json:"currency"`
+		CostMinor     int64  `json:"cost_minor"`
+		ReceivedMinor int64  `json:"received_minor"`
+		BackMinor     int64  `json:"back_minor"`
+		DueMinor      int64  `json:"due_minor"`
+		SparedMinor   int64  `json:"spared_minor"`
+	}
+	type ticket struct {
+		Reservation string `json:"reservation"`
+		Ticket      int    `json:"ticket"`
+		Event       string `json:"event"`
+		Sitting     string `json:"sitting"`
+		Seat        string `json:"seat"`
+	}
+	sums, tickets := make([]sum, len(f.Money)), make([]ticket, len(f.Unseated))
+	for i, m := range f.Money {
+		sums[i] = sum(m)
+	}
+	for i, u := range f.Unseated {
+		tickets[i] = ticket(u)
+	}
+	return map[string]any{"ok": f.None(), "money": sums, "unseated": tickets}
 }
 
 type refundDone struct {

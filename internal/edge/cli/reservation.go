@@ -15,6 +15,7 @@ type reservationCommand struct {
 	Show      showReservation   `cmd:"" help:"Show one: tickets, seats and money."`
 	Pay       payReservation    `cmd:"" help:"Record money taken at a counter for a reservation."`
 	Cancel    cancelTickets     `cmd:"" help:"Give tickets of a paid reservation back, by the rule under which they were sold."`
+	Dispute   closeDispute      `cmd:"" help:"Say what became of a dispute, where the gateway does not."`
 	FreeSeats freeReservedSeats `cmd:"" name:"free-seats" help:"Free the seats of a reservation whose payment the payer's bank took back."`
 }
 
@@ -244,6 +245,21 @@ func (c cancelEvent) Run(s *session) error {
 			"event": c.Event, "already": done.Already, "tickets": done.Tickets, "reservations": done.Reservations, "due_minor": done.Due.Minor,
 			"currency": done.Due.Currency,
 		})
+}
+
+type closeDispute struct {
+	reservationName
+	End string `arg:"" enum:"won,lost" help:"won: the money stays, and the tickets are as before; lost: the bank took it."`
+}
+
+func (c closeDispute) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if err := reservation.CloseDispute(s.ctx, s.db, s.actor, c.Reservation, c.End == "won"); err != nil {
+		return err
+	}
+	return s.done("cli_dispute_"+c.End, map[string]any{"reference": c.Reservation}, map[string]any{"reference": c.Reservation, "dispute": c.End})
 }
 
 type freeReservedSeats struct{ reservationName }

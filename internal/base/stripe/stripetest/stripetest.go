@@ -69,7 +69,8 @@ type Request struct {
 	Form url.Values
 }
 
-// Fault is what goes wrong with the next call that changes something.
+// Fault is what goes wrong with the next call that changes something. What is refused, or breaks inside, stays so under its key, as at
+// Stripe, until that forgets it.
 type Fault struct {
 	Status int    // that is answered; 0: the line breaks
 	Done   bool   // the call is done all the same
@@ -317,8 +318,11 @@ func (s *Server) changing(do func(r *http.Request) (int, any)) http.HandlerFunc 
 			fault, s.faults = &s.faults[0], s.faults[1:]
 		}
 		var a answer
-		if fault == nil || fault.Done {
+		switch {
+		case fault == nil || fault.Done:
 			a = s.once(r, key, do)
+		case slices.Contains(keptStatuses, fault.Status):
+			s.once(r, key, func(*http.Request) (int, any) { return fault.Status, failure("api_error", fault.Words) })
 		}
 		after := s.after
 		s.mu.Unlock()
@@ -335,6 +339,9 @@ func (s *Server) changing(do func(r *http.Request) (int, any)) http.HandlerFunc 
 		}
 	}
 }
+
+// keptStatuses are those with which a call is refused once it was begun: its key has this answer from then on.
+var keptStatuses = []int{http.StatusBadRequest, http.StatusPaymentRequired, http.StatusNotFound, http.StatusInternalServerError}
 
 // once does a call, or repeats the answer that the key had.
 func (s *Server) once(r *http.Request, key string, do func(r *http.Request) (int, any)) answer {
