@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/letter"
@@ -210,7 +209,6 @@ select `+answerColumns+`, facts from scan s
 			if err := json.Unmarshal(k.Facts, &k.Answer.Facts); err != nil {
 				return fmt.Errorf("read what is to be looked at: %w", err)
 			}
-			k.Answer.Facts["received_at"] = i18n.Instant{At: k.ReceivedAt, Zone: here.Zone}
 			if err := each(k.Answer); err != nil {
 				return err
 			}

@@ -303,7 +303,7 @@ select undone_at, undone_by from scan where organisation_id = $1 and %s and undo
 func (r *row) tell(facts problem.Facts) {
 	r.facts = maps.Clone(facts)
 	r.facts["door"], r.facts["here"] = r.Device, r.here.Reference
-	r.facts["scanned_at"] = i18n.Instant{At: r.ScannedAt, Zone: r.here.Zone}
+	r.facts["scanned_at"], r.facts["received_at"] = i18n.Instant{At: r.ScannedAt, Zone: r.here.Zone}, i18n.Instant{At: r.now, Zone: r.here.Zone}
 	if r.undoneAt != nil {
 		r.facts["undone_at"] = i18n.Instant{At: *r.undoneAt, Zone: r.here.Zone}
 	}

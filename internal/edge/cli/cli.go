@@ -81,7 +81,7 @@ type commandLine struct {
 	Money       moneyCommand       `cmd:"" help:"Money that somebody must look at, and what is to go back."`
 
 	Print printCommand `cmd:"" help:"Print the list for a door, or the letters of a sitting."`
-	Door  doorCommand  `cmd:"" help:"Check the codes of letters at a door, also without a network."`
+	Door  doorCommand  `cmd:"" help:"Read the codes of letters and tickets at a door, also without a network; who came, and who did not."`
 
 	Schedule scheduleCommand `cmd:"" help:"What Usher does on its own: when, what was last done, what is under way, and what was missed."`
 	RunTask  runCommand      `cmd:"" name:"run" help:"Run or repeat a window of a task of the schedule by hand."`

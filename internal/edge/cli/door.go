@@ -10,8 +10,13 @@ import (
 )
 
 type doorCommand struct {
-	Key   doorKey   `cmd:"" help:"Write the file with which a device without a network checks codes: public keys and sittings."`
-	Check doorCheck `cmd:"" help:"Say whether the code of a letter or a ticket lets its person in; nothing is marked."`
+	Key       doorKey       `cmd:"" help:"Write the file with which a device without a network checks codes: public keys and sittings."`
+	Check     doorCheck     `cmd:"" help:"Say whether the code of a letter or a ticket lets its person in; nothing is marked."`
+	In        doorIn        `cmd:"" help:"Let the person of a code in, once, and mark them as present."`
+	Out       doorOut       `cmd:"" help:"Take a presence back that was marked by mistake."`
+	Absent    doorAbsent    `cmd:"" help:"List who did not come to a sitting."`
+	Replay    doorReplay    `cmd:"" help:"Take what devices did without a network; the same again changes nothing."`
+	Conflicts doorConflicts `cmd:"" help:"List what doors did that somebody must look at."`
 }
 
 type doorKey struct {

@@ -109,6 +109,10 @@ func askToLogIn(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	if r.URL.Path == DoorScans { // a device follows no page
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	http.Redirect(w, r, "/login"+asNext(r), http.StatusSeeOther)
 }
 

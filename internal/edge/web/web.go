@@ -84,6 +84,7 @@ func (s *site) routes() []route {
 		{path: "/runs/{id}/lists/{list}", get: s.list}, // and {list}.csv
 		{path: "/schedule", get: s.schedule},
 		{path: "/schedule/progress", get: s.scheduleProgress},
+		{path: DoorScans, post: s.doorScans},
 		{path: "/language", post: s.speak},
 		{path: "/", get: s.nothingHere, post: s.nothingHere},
 	}...)
@@ -120,7 +121,7 @@ func Handler(db *pg.DB, options Options) http.Handler {
 	}
 	// The bound comes first: it hands on a copy of the request, and the route must reach whoever logs a panic.
 	secure := options.PublicURL != nil && options.PublicURL.Scheme == "https"
-	return http.MaxBytesHandler(headers(secure, recovered(onlyHosts(hosts, crossOrigin.Handler(mux)))), mostBodyBytes)
+	return bounded(headers(secure, recovered(onlyHosts(hosts, crossOrigin.Handler(mux)))))
 }
 
 // answer hands a request to its page, with the actor that the session stands for; who has none is asked to log in.
