@@ -208,7 +208,7 @@ func (n *node) enqueue(ctx context.Context, tx pgx.Tx, ready []Ready) error {
 
 // work plans and executes until no run is unfinished; not for ever.
 func (n *node) work(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
 	if n.locks {
 		other, err := pgx.Connect(ctx, n.url)
@@ -318,7 +318,7 @@ func BeChild() {
 }
 
 func obey() (report, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*hangs) // it may be stopped while another node works
 	defer cancel()
 	var o orders
 	if err := json.Unmarshal([]byte(ChildOrders()), &o); err != nil {

@@ -278,9 +278,10 @@ func TestRun_HeldForTooLongIsSaid(t *testing.T) {
 	for held, overdue := range map[string]bool{"59 minutes": false, "61 minutes": true} {
 		s := newThings(t, 5, 1)
 		ready := s.plan()
-		s.owner(`update run set epoch = 1, holder = 'elsewhere/1', lease_until = clock() + interval '5 seconds', due_at = clock() - interval '3 hours',
-  taken_at = clock() - interval '` + held + `'`)
-		ended, err := s.executor().Execute(t.Context(), s.db, ready)
+		now := time.Now().Truncate(time.Second) // a clock that stands: no lease lapses while the machine is busy
+		s.owner(`update run set epoch = 1, holder = 'elsewhere/1', lease_until = n.at + interval '5 seconds', due_at = n.at - interval '3 hours',
+  taken_at = n.at - interval '` + held + `' from (select '` + now.Format(time.RFC3339) + `'::timestamptz) n(at)`)
+		ended, err := s.executor().Execute(t.Context(), s.at(now), ready)
 		s.must(err)
 		if ended.How != EndedBusy || ended.Held.Holder != "elsewhere/1" || ended.Held.Overdue != overdue {
 			t.Errorf("held for %s: %+v", held, ended)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -12,16 +13,30 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"usher/internal/base/pg"
 	"usher/internal/domain/account"
 	"usher/internal/domain/run"
+	"usher/internal/domain/schema"
 	"usher/internal/domain/testdb"
 )
+
+// standing is a database whose clock stands, so that no lease lapses while the machine is busy, and its owner.
+func standing(t *testing.T) (*pg.DB, *pgx.Conn) {
+	t.Helper()
+	_, address := testdb.NewWithURL(t)
+	address += "&app.clock=" + url.QueryEscape(time.Now().UTC().Format(time.RFC3339))
+	db, err := pg.Open(t.Context(), address, schema.Migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db, testdb.Owner(t, address)
+}
 
 // What becomes of a run is told in the log of a server, which holds nothing below LogLevel.
 func TestWindowWorker_SaysInTheLogWhatNobodyElseIsTold(t *testing.T) {
 	t.Parallel()
-	db, url := testdb.NewWithURL(t)
-	owner := testdb.Owner(t, url)
+	db, owner := standing(t)
 	change := func(statement string, arguments ...any) {
 		t.Helper()
 		if _, err := owner.Exec(t.Context(), statement, arguments...); err != nil {
@@ -79,8 +94,7 @@ func TestWindowWorker_SaysInTheLogWhatNobodyElseIsTold(t *testing.T) {
 // A run that is late, and one that is held for too long, are said as errors, which a server's log always holds.
 func TestAlarm_SaysWhatIsLateAndHeldForTooLong(t *testing.T) {
 	t.Parallel()
-	db, url := testdb.NewWithURL(t)
-	owner := testdb.Owner(t, url)
+	db, owner := standing(t)
 	change := func(statement string) {
 		t.Helper()
 		if _, err := owner.Exec(t.Context(), statement); err != nil {
