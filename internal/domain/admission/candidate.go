@@ -48,7 +48,7 @@ func FindCandidate(ctx context.Context, tx pgx.Tx, c Campaign, reference string)
 	rows, err := tx.Query(ctx, `
 select id, reference, family_name, given_name, email, phone, locale, needs_accessible, status_id, centre_id, filed_at,
        fee_waived_at, paid_minor
-  from candidate where organisation_id = $1 and campaign_id = $2 and name_key(reference) = name_key($3)
+  from candidate where organisation_id = $1 and campaign_id = $2 and reference_key = (select name_key($3))
  order by reference = $3 desc limit 2`, c.OrganisationID, c.ID, reference)
 	if err != nil {
 		return Candidate{}, fmt.Errorf("find the candidate: %w", err)

@@ -62,9 +62,9 @@ select`+filedColumns+`
 func FiledAs(ctx context.Context, tx pgx.Tx, c Campaign, references []string) ([]Filed, error) {
 	rows, err := tx.Query(ctx, `
 select`+filedColumns+`
-  from (select distinct found.id from unnest($3::text[]) w(reference), lateral (
+  from (select distinct found.id from (select distinct name_key(reference) as key from unnest($3::text[]) w(reference)) w, lateral (
           select k.id from candidate k
-           where k.organisation_id = $1 and k.campaign_id = $2 and name_key(k.reference) = name_key(w.reference) offset 0) found) them,
+           where k.organisation_id = $1 and k.campaign_id = $2 and k.reference_key = w.key offset 0) found) them,
        lateral (select * from candidate k where k.organisation_id = $1 and k.id = them.id limit 1) k`, c.OrganisationID, c.ID, references)
 	return collectFiled(rows, err)
 }

@@ -272,6 +272,9 @@ func (k *sittings) decideKnown(e *entry[sittingRow], before seating.Hosted, plan
 	r, v := &e.record, &e.verdict
 	v.reference = before.Reference
 	standing := plan.standing[before.ID]
+	// Whatever became of the sitting since, the file has the room at that hour, and another row of it at the same hour is as wrong
+	// as when it came first.
+	plan.taken[r.roomKey()] = append(plan.taken[r.roomKey()], taking{r.startsAt, endOfRow(r, before, plan), v.line})
 	startsAt, end, said, ok := k.hoursOfKnown(v, r, before, plan)
 	if !ok {
 		return
@@ -303,6 +306,17 @@ func (k *sittings) decideKnown(e *entry[sittingRow], before seating.Hosted, plan
 	}
 	k.note(r, before, said, plan)
 	plan.changed = append(plan.changed, &plannedAs{entry: e, before: before, Planned: after})
+}
+
+// endOfRow is when a row of a known sitting lets it end: as it says, else as its exam lasts, else as the sitting does.
+func endOfRow(r *sittingRow, before seating.Hosted, plan *sittingPlan) time.Time {
+	switch minutes := plan.durations[before.ExamID]; {
+	case r.endsAt != nil:
+		return *r.endsAt
+	case minutes > 0:
+		return r.startsAt.Add(time.Duration(minutes) * time.Minute)
+	}
+	return r.startsAt.Add(before.EndsAt.Sub(before.StartsAt))
 }
 
 // hoursOfKnown are the hours that a row leaves or gives a sitting, and what of its end was taken (nil: nothing).

@@ -385,3 +385,22 @@ select organisation_id, campaign_id, exam_id, room_id, 'S009', starts_at, ends_a
 	b.sql("update sitting set capacity = null where reference = 'S009'")
 	wantSaid(t, b.sittings(lines...).Warnings, "2:capacité:hand_kept")
 }
+
+// A row that another of its file contradicts is refused each time: that a hand moved the other sitting since makes the file no
+// more right, and nobody is seated in a room at an hour that was refused once.
+func TestSittings_RefusedInTheirFileStayRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	rows := []string{
+		sittingHeader,
+		"MATH;Campus;A;40;05/10/2126 08:00;11:00",
+		"MATH;Campus;A;40;05/10/2126 09:00;12:00",
+	}
+	wantSaid(t, b.sittings(rows...).Rejected, "3:salle:room_taken_in_file")
+	b.owner("update sitting set starts_at = starts_at + interval '1 day', ends_at = ends_at + interval '1 day'")
+	r := b.sittings(rows...)
+	wantSaid(t, r.Rejected, "3:salle:room_taken_in_file")
+	if r.Created != 0 || r.Updated != 0 || b.count("sitting") != 1 {
+		t.Errorf("created %d, updated %d", r.Created, r.Updated)
+	}
+}

@@ -102,9 +102,9 @@ func RecordedWithoutReceipt(ctx context.Context, tx pgx.Tx, c admission.Campaign
 	return collectRecorded(tx.Query(ctx, `
 select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
        p.received_at, p.receipt, p.source, `+isReversed+`
-  from unnest($3::text[]) w(reference),
+  from (select distinct name_key(reference) as key from unnest($3::text[]) w(reference)) w,
        lateral (select * from candidate k
-                 where k.organisation_id = $1 and k.campaign_id = $2 and name_key(k.reference) = name_key(w.reference) offset 0) k,
+                 where k.organisation_id = $1 and k.campaign_id = $2 and k.reference_key = w.key offset 0) k,
        lateral (select * from payment p
                  where p.organisation_id = $1 and p.candidate_id = k.id and p.receipt = '' and p.reverses_id is null
                 offset 0) p
