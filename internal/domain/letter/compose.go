@@ -25,9 +25,11 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 	}
 	for _, kind := range []notice.Kind{
 		notice.KindReservationConfirmed, notice.KindRefundDue, notice.KindReservationLapsed, notice.KindTicketsCancelled, notice.KindEventCancelled,
+		notice.KindTicketsRenamed,
 	} {
 		definitions[kind] = notice.Definition{Channels: both, Compose: composeOrders(public)}
 	}
+	definitions[notice.KindTicketNamed] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeAttendees}
 	definitions[notice.KindOrganiserMoney] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeOrganiser}
 	return definitions
 }

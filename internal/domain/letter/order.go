@@ -183,6 +183,8 @@ func tell(d notice.Due, o order) story {
 	case notice.KindTicketsCancelled, notice.KindEventCancelled:
 		s.tickets = o.ended(d.Revision)
 		s.what = whyEnded(d.Kind, s.tickets)
+	case notice.KindTicketsRenamed:
+		s.tickets, s.what = o.open(), "renamed"
 	default:
 		s.tickets = o.open()
 	}
@@ -195,6 +197,13 @@ func (s story) verdict(now time.Time) notice.Verdict {
 	case notice.KindRefundDue, notice.KindReservationLapsed:
 		if len(s.refunds) == 0 {
 			return notice.VerdictWithdrawn
+		}
+	case notice.KindTicketsRenamed:
+		if !s.order.stands() || len(s.tickets) == 0 || s.papers.transfers() > s.due.Revision { // the last word says all names
+			return notice.VerdictWithdrawn
+		}
+		if !slices.ContainsFunc(s.tickets, func(t ticket) bool { return t.EndsAt.After(now) }) {
+			return notice.VerdictTooLate
 		}
 	case notice.KindReservationConfirmed:
 		if !s.order.stands() || len(s.tickets) == 0 { // what became of it is told by its own notice

@@ -121,6 +121,7 @@ func (s story) rows() []fact {
 		row("buyer_place", first.Place)
 		row("buyer_seats", seatsByKind(here))
 	}
+	rows = append(rows, s.names()...)
 	for _, sum := range s.sums() {
 		row(sum.label, s.money(sum.minor))
 	}
@@ -156,6 +157,8 @@ func (s story) sums() (sums []sum) {
 	switch {
 	case s.what == "confirmed":
 		return []sum{{"buyer_sum", s.priceMinor()}}
+	case s.what == "renamed":
+		return nil
 	case len(s.refunds) > 0:
 		return []sum{{"buyer_back", back}}
 	}
@@ -170,7 +173,7 @@ func (s story) sums() (sums []sum) {
 
 // toDo says what becomes of the money, and what its reader does now.
 func (s story) toDo(said map[string]any) (lines []string) {
-	if s.what == "confirmed" {
+	if s.what == "confirmed" || s.what == "renamed" {
 		lines = append(lines, s.bring(said)...)
 	} else {
 		if s.backMinor() > 0 && s.what != "charged_back" {

@@ -29,7 +29,8 @@ type TicketPaper struct {
 	Reference      string // of the reservation
 	Buyer          string
 	Attendee       string // who goes in; empty: nobody was named
-	Transfers      int    // how often that changed
+	AttendeeEmail  string
+	Transfers      int // how often that changed
 	Locale         string
 	Organisation   string
 	Contact        string // e-mail address to which the organisation's people turn; empty: none
@@ -98,6 +99,14 @@ func (t Tickets) Good() Tickets {
 	return slices.DeleteFunc(slices.Clone(t), func(one TicketPaper) bool { return one.Ended })
 }
 
+// transfers is how often names on them changed.
+func (t Tickets) transfers() (n int) {
+	for _, one := range t {
+		n += one.Transfers
+	}
+	return n
+}
+
 // ByHand are the texts that the papers leave a line for, each once.
 func (t Tickets) ByHand() (texts []string) {
 	for _, one := range t {
@@ -116,7 +125,8 @@ var readTicketPapersSQL string
 // ReadTickets reads the tickets of reservations that were paid, by reservation: of one that was not, there are none. In a transaction
 // that may write it makes the organisation's key when there is none yet; one that only reads needs Prepare before it.
 func ReadTickets(ctx context.Context, tx pgx.Tx, organisationID int64, reservationIDs []int64, at time.Time) (map[int64]Tickets, error) {
-	papers, err := all[TicketPaper](ctx, tx, readTicketPapersSQL, organisationID, reservationIDs)
+	once := slices.Compact(slices.Sorted(slices.Values(reservationIDs))) // several notices may be about one
+	papers, err := all[TicketPaper](ctx, tx, readTicketPapersSQL, organisationID, once)
 	if err != nil {
 		return nil, fmt.Errorf("read the tickets: %w", err)
 	}
@@ -132,7 +142,7 @@ func ReadTickets(ctx context.Context, tx pgx.Tx, organisationID int64, reservati
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[int64]Tickets, len(reservationIDs))
+	of := make(map[int64]Tickets, len(once))
 	for i, paper := range papers {
 		paper.StartsAt, paper.EndsAt, paper.Code, paper.IssuedAt = paper.StartsAt.UTC(), paper.EndsAt.UTC(), codes[i], at.UTC()
 		paper.Logo = logo // the same bytes, not a copy
@@ -163,10 +173,7 @@ func (t Tickets) entries() (entries []doc.Event) {
 // entry is that of tickets for one sitting.
 func (t Tickets) entry() doc.Event {
 	first, good, voice := t[0], t.Good(), i18n.Speak(t[0].Locale)
-	sequence := first.Revision - 1 + len(t) - len(good)
-	for _, one := range t {
-		sequence += one.Transfers
-	}
+	sequence := first.Revision - 1 + len(t) - len(good) + t.transfers()
 	shown := good
 	if len(good) == 0 {
 		shown = t
@@ -182,7 +189,10 @@ func (t Tickets) entry() doc.Event {
 	lines := []string{
 		row("letter_date", voice.Date(begins)),
 		row("letter_hour", voice.Say("buyer_begins", map[string]any{"hour": i18n.Clock(begins), "zone": zoneName(begins)})),
-		row("buyer_place", first.Room+", "+first.Centre), row("buyer_seats", strings.Join(seats, ", ")), row("buyer_reference", first.Reference),
+		row("buyer_place", first.Room+", "+first.Centre), row("buyer_seats", strings.Join(seats, ", ")),
+	}
+	if reference := t.reference(); reference != "" {
+		lines = append(lines, row("buyer_reference", reference))
 	}
 	if len(good) > 0 {
 		lines = append(lines, "", voice.Say("ticket_bring_each", nil))
@@ -195,13 +205,27 @@ func (t Tickets) entry() doc.Event {
 	}
 }
 
+// reference is that of the reservation, for its buyer: whoever knows it has the whole of it in hand. Empty: these are all somebody
+// else's.
+func (t Tickets) reference() string {
+	for _, one := range t {
+		if one.Attendee == "" || one.Attendee == one.Buyer {
+			return one.Reference
+		}
+	}
+	return ""
+}
+
 // WriteCalendar writes the tickets of one reservation as entries of a calendar; sittings of which every ticket ended are cancelled.
 func (t Tickets) WriteCalendar(w io.Writer) error { return doc.Calendar(w, t.entries()...) }
 
 // calendar is the calendar as a file of an e-mail.
 func (t Tickets) calendar() (mail.Attachment, error) {
+	return calendarFile(TicketsName(t[0].Reference), t.entries()...)
+}
+
+func calendarFile(name string, entries ...doc.Event) (mail.Attachment, error) {
 	var written bytes.Buffer
-	entries := t.entries()
 	if err := doc.Calendar(&written, entries...); err != nil {
 		return mail.Attachment{}, err
 	}
@@ -209,7 +233,7 @@ func (t Tickets) calendar() (mail.Attachment, error) {
 	if method := doc.Method(entries...); method != "" { // what is sent around it must name the same (RFC 6047)
 		kind += "; method=" + method
 	}
-	return mail.Attachment{Name: TicketsName(t[0].Reference) + ".ics", ContentType: kind, Body: written.Bytes()}, nil
+	return mail.Attachment{Name: name + ".ics", ContentType: kind, Body: written.Bytes()}, nil
 }
 
 // attach makes the files that go with the e-mail of a confirmation: every ticket, and the sittings for the calendar.

@@ -210,10 +210,12 @@ func (p ticketPage) code(x, y float64) error {
 	}
 	centred := doc.Style{Size: 8.5, Color: soft, Align: doc.Centre}
 	y = p.d.Paragraph(x, y+ticketCode-1, ticketColumn, p.t.Short(), doc.Style{Face: doc.Bold, Size: 13, Color: ink, Align: doc.Centre})
-	y = p.d.Paragraph(x, y+2, ticketColumn, p.say("buyer_reference"), centred)
-	y = p.d.Block(x, y, ticketColumn, doc.Fit(p.t.Reference, ticketColumn, 1, smallestType, doc.Style{Face: doc.Bold, Size: 10, Color: ink, Align: doc.Centre}))
+	if reference := (Tickets{p.t}).reference(); reference != "" {
+		y = p.d.Paragraph(x, y+2, ticketColumn, p.say("buyer_reference"), centred)
+		y = p.d.Block(x, y, ticketColumn, doc.Fit(reference, ticketColumn, 1, smallestType, doc.Style{Face: doc.Bold, Size: 10, Color: ink, Align: doc.Centre}))
+	}
 	y = p.d.Paragraph(x, y+2, ticketColumn, p.voice.Say("letter_sitting", map[string]any{"sitting": p.t.Sitting}), centred)
-	if p.of > 1 {
+	if p.of > 1 && (Tickets{p.t}).reference() != "" {
 		p.d.Paragraph(x, y, ticketColumn, p.voice.Say("ticket_one_of", map[string]any{"number": p.t.Number}), centred)
 	}
 	return nil

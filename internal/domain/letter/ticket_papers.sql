@@ -1,6 +1,6 @@
 -- The tickets of reservations that were paid, with those that ended since: each looked up by its keys, whatever the statistics say, in
 -- the order of sittings and seats.
-select $1::bigint as organisation_id, l.reservation_id, l.number, k.id as claim_id, k.sitting_id, b.reference, b.name as buyer, l.attendee, l.transfers, b.locale,
+select $1::bigint as organisation_id, l.reservation_id, l.number, k.id as claim_id, k.sitting_id, b.reference, b.name as buyer, l.attendee, l.attendee_email, l.transfers, b.locale,
        o.name as organisation, o.contact_email as contact, i.id as installation, e.name as event, t.name as kind, l.price_minor, l.currency,
        s.reference as sitting, v.name as centre, r.name as room, v.time_zone as zone, s.starts_at, s.ends_at, s.revision,
        l.zone as part, coalesce(p.row_label, '') as row, coalesce(k.seat_label, '') as seat,
@@ -8,7 +8,7 @@ select $1::bigint as organisation_id, l.reservation_id, l.number, k.id as claim_
   from unnest($2::bigint[]) w(reservation_id)
  cross join lateral (select * from reservation where organisation_id = $1 and id = w.reservation_id and confirmed_at is not null offset 0) b
  cross join lateral (select * from line where organisation_id = $1 and reservation_id = b.id
-                        and coalesce(cancel_reason, '') not in ('given_up', 'exchanged') offset 0) l
+                        and not ended_unpaid(cancel_reason) offset 0) l
  cross join lateral (select name from event where organisation_id = $1 and id = l.event_id offset 0) e
  cross join lateral (select name from ticket_kind where organisation_id = $1 and id = l.kind_id offset 0) t
  cross join lateral (select * from claim where organisation_id = $1 and reservation_id = l.reservation_id and line_number = l.number

@@ -1,6 +1,7 @@
 package letter
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/mail"
+	"usher/internal/base/pg"
 	"usher/internal/domain/notice"
 )
 
@@ -18,11 +21,12 @@ import (
 // the message.
 func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due, now time.Time) (map[int64]Tickets, error) {
 	switch due[0].Kind {
+	case notice.KindTicketsRenamed: // which is worded by them, too
 	case notice.KindReservationConfirmed, notice.KindTicketsCancelled, notice.KindEventCancelled:
+		if due[0].Channel == notice.ChannelSMS {
+			return nil, nil
+		}
 	default: // of money alone
-		return nil, nil
-	}
-	if due[0].Channel == notice.ChannelSMS {
 		return nil, nil
 	}
 	ids := make([]int64, len(due))
@@ -32,7 +36,7 @@ func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []noti
 	return ReadTickets(ctx, tx, organisationID, ids, now)
 }
 
-// attach makes the files of an e-mail: with the confirmation every ticket and its sittings for the calendar; when tickets ended, their
+// attach makes the files of an e-mail: with the confirmation, and when a name changed, every ticket and its sittings for the calendar; when tickets ended, their
 // sittings as they are now. Nil: there are none.
 func (s story) attach() func() ([]mail.Attachment, error) {
 	of := map[int64]bool{}
@@ -43,7 +47,7 @@ func (s story) attach() func() ([]mail.Attachment, error) {
 	switch {
 	case len(told) == 0:
 		return nil
-	case s.due.Kind == notice.KindReservationConfirmed:
+	case s.due.Kind == notice.KindReservationConfirmed || s.due.Kind == notice.KindTicketsRenamed:
 		return told.attach
 	}
 	return func() ([]mail.Attachment, error) {
@@ -52,12 +56,117 @@ func (s story) attach() func() ([]mail.Attachment, error) {
 	}
 }
 
+// names are whose each ticket is, seat by seat, where names changed.
+func (s story) names() (names []fact) {
+	if s.due.Kind != notice.KindTicketsRenamed {
+		return nil
+	}
+	for _, one := range s.papers.Good() {
+		names = append(names, fact{s.voice.Say("ticket_name_of", map[string]any{"seat": one.Seat}), one.Name()})
+	}
+	return names
+}
+
 // bring says what to bring: the tickets that are attached, with what is to be written on them by hand.
 func (s story) bring(said map[string]any) []string {
 	if texts := s.papers.Good().ByHand(); len(texts) > 0 {
 		return []string{s.voice.Say("buyer_bring", said), s.voice.Say("ticket_mail_by_hand", map[string]any{"texts": texts})}
 	}
 	return []string{s.voice.Say("buyer_bring", said)}
+}
+
+// composeAttendees words notices to those whom tickets are for: each has their own, and nothing else of the reservation.
+func composeAttendees(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due) ([]notice.Message, error) {
+	claims := make([]int64, len(due))
+	for i, d := range due {
+		claims[i] = d.SubjectID
+	}
+	rows, err := tx.Query(ctx, `
+select distinct k.reservation_id from unnest($2::bigint[]) w(id)
+ cross join lateral (select reservation_id from claim where organisation_id = $1 and id = w.id offset 0) k`, organisationID, claims)
+	if err != nil {
+		return nil, fmt.Errorf("read whose tickets to tell of: %w", err)
+	}
+	reservations, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("read whose tickets to tell of: %w", err)
+	}
+	now, err := pg.Now(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	of, err := ReadTickets(ctx, tx, organisationID, reservations, now)
+	if err != nil {
+		return nil, err
+	}
+	papers := map[int64]TicketPaper{}
+	for _, tickets := range of {
+		for _, one := range tickets {
+			papers[one.ClaimID] = one
+		}
+	}
+	messages := make([]notice.Message, len(due))
+	for i, d := range due {
+		one, there := papers[d.SubjectID]
+		switch {
+		case !there || one.Ended || one.Transfers != d.Revision || one.AttendeeEmail == "": // it has another name since
+			messages[i].Verdict = notice.VerdictWithdrawn
+		case !one.EndsAt.After(now):
+			messages[i].Verdict = notice.VerdictTooLate
+		default:
+			if messages[i], err = one.message(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return messages, nil
+}
+
+// message is what whoever a ticket is for is told of it.
+func (t TicketPaper) message() (notice.Message, error) {
+	voice, begins := i18n.Speak(t.Locale), i18n.In(t.Begins())
+	said := map[string]any{"event": t.Event, "date": voice.Date(begins), "hour": i18n.Clock(begins), "buyer": t.Buyer}
+	say := func(id string) string { return voice.Say(id, nil) }
+	b := body{
+		Lang: voice.Lang(), From: t.Organisation, Title: voice.Say("ticket_mail_subject", said), Hello: voice.Say("letter_mail_hello", map[string]any{"name": t.Name()}),
+		Lead: voice.Say("ticket_mail_lead", said),
+		Facts: []fact{
+			{say("buyer_event"), t.Event},
+			{say("letter_date"), voice.Date(begins)},
+			{say("letter_hour"), voice.Say("buyer_begins", map[string]any{"hour": i18n.Clock(begins), "zone": zoneName(begins)})},
+			{say("buyer_place"), t.Room + ", " + t.Centre},
+			{say("letter_seat"), strings.TrimPrefix(t.Part+", "+t.Seat, ", ")},
+		},
+		ToDo: []string{say("ticket_mail_bring")},
+	}
+	if texts := t.ByHand(); len(texts) > 0 {
+		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_by_hand", map[string]any{"texts": texts}))
+	}
+	if t.Contact != "" {
+		b.Contact = voice.Say("letter_contact", map[string]any{"contact": t.Contact})
+	}
+	page, err := b.html()
+	if err != nil {
+		return notice.Message{}, err
+	}
+	return notice.Message{
+		Verdict: notice.VerdictSend, Email: t.AttendeeEmail, Name: t.Name(), Sender: t.Organisation, ReplyTo: t.Contact,
+		Subject: b.Title, Text: b.text(voice), HTML: page, Attach: t.attachAlone,
+	}, nil
+}
+
+// attachAlone makes the files that go to whoever a ticket is for.
+func (t TicketPaper) attachAlone() ([]mail.Attachment, error) {
+	own := Tickets{t}
+	var paper bytes.Buffer
+	if err := own.WritePDF(&paper); err != nil {
+		return nil, err
+	}
+	name := TicketsName(t.Short())
+	entry := own.entry()
+	entry.UID = fmt.Sprintf("ticket-%d-%d-%d@%s.usher", t.ReservationID, t.SittingID, t.Number, t.Installation) // their own: the buyer's is another
+	calendar, err := calendarFile(name, entry)
+	return []mail.Attachment{{Name: name + ".pdf", ContentType: "application/pdf", Body: paper.Bytes()}, calendar}, err
 }
 
 // Bounds of the seats in a short message.

@@ -56,6 +56,7 @@ func aboutOf(kind Kind) (of about, known bool) {
 		KindReservationLapsed:    {refundsSoFar, money, true},
 		KindTicketsCancelled:     {cancelledSoFar, ended, true},
 		KindEventCancelled:       {cancelledSoFar, ended, true},
+		KindTicketsRenamed:       {renamedSoFar, []Kind{KindTicketsRenamed}, false},
 	}[kind]
 	return of, known
 }

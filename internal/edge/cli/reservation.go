@@ -16,6 +16,7 @@ type reservationCommand struct {
 	Pay       payReservation    `cmd:"" help:"Record money taken at a counter for a reservation."`
 	Cancel    cancelTickets     `cmd:"" help:"Give tickets of a paid reservation back, by the rule under which they were sold."`
 	Dispute   closeDispute      `cmd:"" help:"Say what became of a dispute, where the gateway does not."`
+	Attendee  nameAttendee      `cmd:"" help:"Put a ticket that is paid in the name of whoever it is for. Papers with another name are out of date then."`
 	FreeSeats freeReservedSeats `cmd:"" name:"free-seats" help:"Free the seats of a reservation whose payment the payer's bank took back."`
 }
 

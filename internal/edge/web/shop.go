@@ -40,6 +40,7 @@ func (s *site) shop(mux *http.ServeMux) {
 	mux.Handle(reservationPath+"{reference}/"+calendarFile, byMethod(true, false, s.ticketsCalendar))
 	for act, post := range map[string]http.HandlerFunc{
 		"pay": s.payReservation, "renew": s.renewReservation, "give-up": s.giveUpSeats, "kind": s.changeKind,
+		"attendee": s.nameAttendee,
 	} {
 		mux.Handle(reservationPath+"{reference}/"+act, byMethod(false, true, post))
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"strconv"
 
 	"usher/internal/base/pg"
+	"usher/internal/base/problem"
 	"usher/internal/domain/letter"
 	"usher/internal/domain/reservation"
 	"usher/internal/domain/timeline"
@@ -26,6 +28,20 @@ func (s *site) ticketsPDF(w http.ResponseWriter, r *http.Request) {
 // ticketsCalendar sends the sittings of a reservation for a calendar, those too that are over for it.
 func (s *site) ticketsCalendar(w http.ResponseWriter, r *http.Request) {
 	s.ticketFile(w, r, reservation.TicketsEver, "text/calendar; charset=utf-8", ".ics", func(tickets letter.Tickets, file *os.File) error { return tickets.WriteCalendar(file) })
+}
+
+// nameAttendee puts a ticket in the name of whoever it is for.
+func (s *site) nameAttendee(w http.ResponseWriter, r *http.Request) {
+	s.onCart(w, r, cartPage{}, func(ctx context.Context, reference string) (string, error) {
+		number, err := strconv.Atoi(r.PostFormValue("line"))
+		if err != nil {
+			return "", problem.NotFound("line_unknown", problem.Facts{"line": shortened(r.PostFormValue("line")), "reservation": reference})
+		}
+		_, err = reservation.NameAttendee(ctx, s.db, reservation.Buyer, reference, number, reservation.Attendee{
+			Name: r.PostFormValue("name"), Email: r.PostFormValue("email"),
+		})
+		return reservationURL(reference), err
+	})
 }
 
 // readTickets is a use case that reads the tickets of a reservation.

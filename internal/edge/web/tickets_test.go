@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	ics "github.com/arran4/golang-ical"
 )
@@ -78,4 +79,24 @@ func TestShop_TicketsOfWhatIsPaid(t *testing.T) {
 	if got := other.send("/r/"+reference+"/calendar.ics", nil); !strings.Contains(got.text, "STATUS:CANCELLED") {
 		t.Errorf("the calendar of what ended: %s", got.text)
 	}
+}
+
+// A buyer puts each ticket in a name, without scripts; what is refused is said on the page.
+func TestShop_NamesOnTickets(t *testing.T) {
+	h := newPlayhouse(t)
+	b := h.buyer()
+	reference := b.bought("1", "2")
+	b.send("/r/"+reference, nil).wants(t, "Change the name", `aria-label="Change the name of the ticket for seat A-1"`)
+	name := url.Values{"line": {"1"}, "name": {"Awa N'Guessan & <Fils>"}, "email": {"fils@example.org"}}
+	b.send("/r/"+reference+"/attendee", name).wants(t, "Awa N&#39;Guessan &amp; &lt;Fils&gt;", "Awa Diarra")
+	b.send("/r/"+reference+"/attendee", name).wants(t, "Awa N&#39;Guessan &amp; &lt;Fils&gt;")
+	b.send("/r/"+reference+"/attendee", url.Values{"line": {"1"}, "name": {" "}}).wants(t, `role="alert"`, "the ticket needs a name")
+	b.send("/r/"+reference+"/attendee", url.Values{"line": {"x"}, "name": {"Sira"}}).wants(t, `role="alert"`)
+	pages := pagesOf(t, b.send("/r/"+reference+"/tickets.pdf", nil).text)
+	if len(pages) != 2 || !strings.Contains(pages[0], "Awa N'Guessan & <Fils>") || strings.Contains(pages[0], reference) || !strings.Contains(pages[1], reference) {
+		t.Errorf("the pages say %q", pages)
+	}
+	h.later(30*24*time.Hour + time.Hour)
+	b.send("/r/"+reference, nil).lacks(t, "Change the name")
+	b.send("/r/"+reference+"/attendee", url.Values{"line": {"2"}, "name": {"Sira"}}).wants(t, `role="alert"`, "has begun")
 }
