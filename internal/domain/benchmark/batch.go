@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,8 @@ type BatchSizes struct {
 	Rows   int
 	Chunk  int
 	Rounds int
+	// How often a process that works on a run is killed, and how often it is stopped, to see how soon another goes on.
+	Takeovers int
 }
 
 // BatchResult is what was measured of a run of the schedule beside one plain statement that does the same to the same rows, and
@@ -37,6 +40,15 @@ type BatchResult struct {
 	IdleMB         float64   `json:"idle_mb"`
 	PeakRSS        float64   `json:"peak_rss_mb"`
 	AboveIdleMB    float64   `json:"above_idle_mb"`
+	// From the signal to the next chunk that another process committed: the longest of all, and what is wanted.
+	Takeover        float64   `json:"takeover_seconds,omitempty"`
+	TakeoverLimit   float64   `json:"takeover_limit_seconds"`
+	TakeoverKilled  []float64 `json:"takeover_killed_seconds,omitempty"`
+	TakeoverStopped []float64 `json:"takeover_stopped_seconds,omitempty"`
+	// Planning one minute with a thousand tasks that are due: the median of the looks, and what is wanted.
+	Plan      float64   `json:"plan_ms"`
+	PlanLimit float64   `json:"plan_limit_ms"`
+	PlanLooks []float64 `json:"plan_looks_ms"`
 }
 
 // mostCostSpread is how far the costs of the rounds may lie apart before they are called noise: twice the cost that is allowed.
@@ -53,9 +65,10 @@ type batching struct {
 // batchOrganisations share the rows.
 const batchOrganisations = 10
 
-// Batch marks rows as done: as a run of the schedule, as the same chunks with nothing kept, and as one plain statement, in turn.
-func Batch(ctx context.Context, ownerURL string, sizes BatchSizes, say func(string)) (BatchResult, error) {
-	result := BatchResult{Rows: sizes.Rows, Chunk: sizes.Chunk}
+// Batch marks rows as done: as a run of the schedule, as the same chunks with nothing kept, and as one plain statement, in turn. Then it
+// plans a minute at which much is due, and stops processes that work on a run.
+func Batch(ctx context.Context, ownerURL string, sizes BatchSizes, nodes Nodes, say func(string)) (BatchResult, error) {
+	result := BatchResult{Rows: sizes.Rows, Chunk: sizes.Chunk, TakeoverLimit: TakeoverLimit, PlanLimit: PlanLimit}
 	opened, err := open(ctx, ownerURL)
 	if err != nil {
 		return result, err
@@ -85,7 +98,35 @@ func Batch(ctx context.Context, ownerURL string, sizes BatchSizes, say func(stri
 	result.Ratio, result.CheckpointCost = median(result.Ratios), median(result.Costs)
 	result.Noisy = slices.Max(result.Costs)-slices.Min(result.Costs) > mostCostSpread
 	result.AboveIdleMB = result.PeakRSS - result.IdleMB
-	return result, nil
+	return result, b.schedule(ctx, nodes, &result, say)
+}
+
+// schedule measures what is no matter of rows.
+func (b *batching) schedule(ctx context.Context, nodes Nodes, result *BatchResult, say func(string)) (err error) {
+	if _, err := b.owner.Exec(ctx, `truncate bench_item`); err != nil {
+		return fmt.Errorf("empty the table: %w", err)
+	}
+	say("planning")
+	if result.PlanLooks, err = b.plan(ctx, nodes.Enqueue); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	result.Plan = median(result.PlanLooks)
+	if b.sizes.Takeovers == 0 {
+		return nil
+	}
+	if err := b.prepareTakeovers(ctx, nodes.Daily); err != nil {
+		return err
+	}
+	say("killing a process that works")
+	if result.TakeoverKilled, err = b.takeovers(ctx, nodes, syscall.SIGKILL); err != nil {
+		return err
+	}
+	say("stopping a process that works")
+	if result.TakeoverStopped, err = b.takeovers(ctx, nodes, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	result.Takeover = slices.Max(slices.Concat(result.TakeoverKilled, result.TakeoverStopped))
+	return nil
 }
 
 // round measures each way once, in another order each time: what the machine does meanwhile, and what the way before left in

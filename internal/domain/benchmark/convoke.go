@@ -276,7 +276,7 @@ func median(values []float64) float64 {
 
 // empty puts the tables back to right after the load.
 func (b *bench) empty(ctx context.Context) error {
-	if _, err := b.owner.Exec(ctx, `truncate claim, notice, delivery, timeline, refusal, river_job`); err != nil {
+	if _, err := b.owner.Exec(ctx, `truncate claim, notice, delivery, timeline, refusal, river_job cascade`); err != nil {
 		return fmt.Errorf("empty the tables: %w", err)
 	}
 	// Both sides begin with nothing of the other's left to write; only a superuser may ask.

@@ -18,7 +18,7 @@ import (
 // the seal in the transaction that makes it: what has left the machine, nobody on it can make again.
 func sealTimeline() run.Task {
 	return run.Task{
-		Name: sealTask,
+		Name: SealTask,
 		Schedule: run.Schedule{
 			Cron: "0 1 * * *", Zone: "UTC", Period: run.DayBefore, CatchUp: run.CatchUpAll, Most: 31,
 		},
@@ -49,11 +49,12 @@ func sealTimeline() run.Task {
 	}
 }
 
-const sealTask = "seal-timeline"
+// SealTask is the name of the task that seals.
+const SealTask = "seal-timeline"
 
 // SealedUntil is the day up to which the runs of the schedule say that an organisation is sealed; zero: they say nothing.
 func SealedUntil(ctx context.Context, db *pg.DB, actor timeline.Actor, organisationID int64) (time.Time, error) {
-	return run.DoneFor(ctx, db, actor, sealTask, organisationID)
+	return run.DoneFor(ctx, db, actor, SealTask, organisationID)
 }
 
 // sealEvent is a seal as other systems keep it, to compare with what usher says of the day later.
