@@ -406,7 +406,9 @@ func (s *session) readBatch(name string) (lines []readLine, refused []refusedLin
 		return nil, nil, fmt.Errorf("open the batch: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	scanner := bufio.NewScanner(io.LimitReader(file, mostReplayBytes))
+	// One byte more than the most shows that there is more: the rest of a batch must not be passed over in silence.
+	bounded := &io.LimitedReader{R: file, N: mostReplayBytes + 1}
+	scanner := bufio.NewScanner(bounded)
 	scanner.Buffer(nil, mostLineBytes)
 	for number := 1; scanner.Scan(); number++ {
 		text := bytes.TrimSpace(scanner.Bytes())
@@ -428,6 +430,9 @@ func (s *session) readBatch(name string) (lines []readLine, refused []refusedLin
 		lines = append(lines, readLine{number, checkin.Scan{
 			Device: said.Device, Nonce: said.Nonce, Code: said.Code, Sitting: said.Sitting, ScannedAt: said.ScannedAt, LetIn: *said.LetIn,
 		}})
+	}
+	if bounded.N == 0 {
+		return nil, nil, problem.Invalid("file_too_large", problem.Facts{"file": name, "limit": mostReplayBytes >> 20})
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, nil, problem.Invalid("scans_unreadable", problem.Facts{"why": s.why(err)}).Because(err)
