@@ -64,6 +64,7 @@ type Line struct {
 const MostWindows = 50
 
 const (
+	fewWindows   = 7 // beside those of other tasks: a week
 	mostUnderway = 20
 	mostLate     = 50          // runs of one task that an alarm names: those that are late for longest
 	lookedWithin = time.Minute // each node looks once a second: a window that nobody planned by then shows that none does
@@ -186,7 +187,21 @@ func Windows(ctx context.Context, db *pg.DB, actor timeline.Actor, task Task) (r
 	if err := account.Allow(actor, account.Operate); err != nil {
 		return nil, err
 	}
-	err = db.Read(ctx, []int64{account.System}, func(tx pgx.Tx) error {
+	latest, err := latestWindows(ctx, db, Catalogue{task}, MostWindows)
+	return latest[task.Name], err
+}
+
+// LastWindows are the latest few windows of each task in all its zones, by the name of the task, for whoever may see the Overview.
+func LastWindows(ctx context.Context, db *pg.DB, actor timeline.Actor, catalogue Catalogue) (map[string][]WindowRun, error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return nil, err
+	}
+	return latestWindows(ctx, db, catalogue, fewWindows)
+}
+
+func latestWindows(ctx context.Context, db *pg.DB, catalogue Catalogue, most int) (map[string][]WindowRun, error) {
+	latest := make(map[string][]WindowRun, len(catalogue))
+	err := db.Read(ctx, []int64{account.System}, func(tx pgx.Tx) error {
 		if err := inOrder(ctx, tx); err != nil {
 			return err
 		}
@@ -194,16 +209,18 @@ func Windows(ctx context.Context, db *pg.DB, actor timeline.Actor, task Task) (r
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, selectWindowRuns+`order by window_end desc, id desc limit $3`, account.System, task.Name, MostWindows)
-		if err == nil {
-			runs, err = collectWindows(rows, now, task)
+		for _, task := range catalogue {
+			rows, err := tx.Query(ctx, selectWindowRuns+`order by window_end desc, id desc limit $3`, account.System, task.Name, most)
+			if err == nil {
+				latest[task.Name], err = collectWindows(rows, now, task)
+			}
+			if err != nil {
+				return fmt.Errorf("list the windows of %s: %w", task.Name, err)
+			}
 		}
-		return err
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list the windows of %s: %w", task.Name, err)
-	}
-	return runs, nil
+	return latest, err
 }
 
 // DoneFor finds the start of the latest window, of those that are over, which a run of a task says that it did for an organisation: it

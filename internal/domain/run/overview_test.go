@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/pg"
+	"usher/internal/domain/account"
 	"usher/internal/domain/schema"
 	"usher/internal/domain/timeline"
 )
@@ -219,7 +220,16 @@ select 0, 'do-things', 'w' || i, '{}', 'a', 'UTC', clock(), clock() - i * interv
 	if keys := list(); len(keys) != MostWindows || keys[0] != "w1" || keys[MostWindows-1] != "w50" {
 		t.Errorf("of 63: %v", keys)
 	}
-	if _, err := Windows(t.Context(), s.db, timeline.Actor{Name: "manager"}, s.task); err == nil {
+	manager := timeline.Actor{Name: "manager", OrganisationID: 1, Role: account.Manager}
+	if _, err := Windows(t.Context(), s.db, manager, s.task); err == nil {
 		t.Error("somebody who does not administer the installation reads them")
+	}
+	last, err := LastWindows(t.Context(), s.db, manager, Catalogue{s.task})
+	s.must(err)
+	if runs := last[s.task.Name]; len(runs) != fewWindows || runs[0].Key != "w1" || runs[fewWindows-1].Key != "w7" {
+		t.Errorf("the last ones: %+v", last)
+	}
+	if _, err := LastWindows(t.Context(), s.db, timeline.Actor{Name: "door", OrganisationID: 1, Role: account.Door}, Catalogue{s.task}); err == nil {
+		t.Error("somebody who does not answer for an organisation reads the last ones")
 	}
 }

@@ -35,6 +35,8 @@ type schedulePage struct {
 type taskCard struct {
 	Anchor, Title, What, Name string
 	When, CatchUp             string
+	Relies                    []string // on what: what makes twice once, what it touches, how late is too late
+	Latest                    []endedWindow
 	Zones                     []zoneLine
 }
 
@@ -51,11 +53,11 @@ type zoneLine struct {
 	Troubles []trouble
 }
 
-// endedWindow is the latest window that has ended; without a name there is none yet.
+// endedWindow is a window, most often one that has ended; without a name there is none yet.
 type endedWindow struct {
 	Window string
 	Mark   stateMark
-	At     string
+	At     string // when it ended; of one that has not: how much is done
 	Facts  []string
 }
 
@@ -87,7 +89,12 @@ func (s *site) schedule(w http.ResponseWriter, r *http.Request, actor timeline.A
 		fail(w, r, err)
 		return
 	}
-	page := schedulePageOf(chrome(w, r), lines, now)
+	latest, err := run.LastWindows(ctx, s.db, actor, s.catalogue)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	page := schedulePageOf(chrome(w, r), lines, latest, now)
 	if len(page.Underway.Windows) > 0 {
 		page.StillURL = with(r.URL, "refresh", "off")
 		page.Refresh = refreshSeconds
@@ -98,12 +105,12 @@ func (s *site) schedule(w http.ResponseWriter, r *http.Request, actor timeline.A
 	show(w, r, http.StatusOK, page)
 }
 
-func schedulePageOf(c Chrome, lines []run.Line, now time.Time) schedulePage {
+func schedulePageOf(c Chrome, lines []run.Line, latest map[string][]run.WindowRun, now time.Time) schedulePage {
 	page := schedulePage{Chrome: c, AsOf: c.Voice.Instant(i18n.Instant{At: now, Zone: "UTC"}), Underway: underwayOf(c, lines, now, 0)}
 	page.Title = c.Say("schedule_title", nil)
 	for _, line := range lines {
 		if n := len(page.Tasks); n == 0 || page.Tasks[n-1].Name != line.Task.Name {
-			page.Tasks = append(page.Tasks, taskCardOf(c, line))
+			page.Tasks = append(page.Tasks, taskCardOf(c, line.Task, latest[line.Task.Name]))
 		}
 		card := &page.Tasks[len(page.Tasks)-1]
 		zone := zoneLineOf(c, line, now)
@@ -114,12 +121,25 @@ func schedulePageOf(c Chrome, lines []run.Line, now time.Time) schedulePage {
 	return page
 }
 
-func taskCardOf(c Chrome, line run.Line) taskCard {
-	task := line.Task
-	return taskCard{
+func taskCardOf(c Chrome, task run.Task, latest []run.WindowRun) taskCard {
+	card := taskCard{
 		Anchor: "task-" + task.Name, Name: task.Name, Title: taskTitle(c, task), What: c.Say("task_"+task.Name+"_what", nil),
 		When: task.When(c.Voice), CatchUp: c.Say("schedule_catch_up_"+string(task.CatchUp), map[string]any{"most": task.Most}),
+		Relies: []string{
+			c.Say("schedule_relies_once", map[string]any{
+				"idempotency": c.Say("task_"+task.Name+"_once", nil), "constraint": task.Constraint, "over": task.Over,
+			}),
+			c.Say("schedule_relies_tables", map[string]any{"reads": strings.Join(task.Reads, ", "), "writes": strings.Join(task.Writes, ", ")}),
+			c.Say("schedule_relies_overdue", map[string]any{"overdue": roughly(task.Overdue)}),
+		},
 	}
+	if task.Late > 0 {
+		card.Relies = append(card.Relies, c.Say("cli_task_late", map[string]any{"late": roughly(task.Late)}))
+	}
+	for _, r := range latest {
+		card.Latest = append(card.Latest, windowOf(c, task, r))
+	}
+	return card
 }
 
 func taskTitle(c Chrome, task run.Task) string { return c.Say("task_"+task.Name+"_title", nil) }
@@ -131,7 +151,7 @@ func zoneLineOf(c Chrome, line run.Line, now time.Time) zoneLine {
 		z.Anchor += "-" + strings.ReplaceAll(line.Zone, "/", "-")
 	}
 	if line.Last != nil {
-		z.Last = endedWindowOf(c, line)
+		z.Last = windowOf(c, line.Task, *line.Last)
 	}
 	if line.Next.Key != "" {
 		z.Window = windowWords(c, line.Task, line.Next.Key, line.Zone)
@@ -182,23 +202,24 @@ func windowWords(c Chrome, task run.Task, key, zone string) string {
 	return c.Voice.Instant(i18n.Instant{At: window.Start, Zone: zone})
 }
 
-func endedWindowOf(c Chrome, line run.Line) endedWindow {
-	last := *line.Last
-	ended := endedWindow{
-		Window: windowWords(c, line.Task, last.Key, line.Zone), Mark: stateMark{last.State, c.Say("state_"+string(last.State), nil)},
-		At: c.Voice.Instant(i18n.Instant{At: *last.FinishedAt, Zone: line.Zone}),
+func windowOf(c Chrome, task run.Task, r run.WindowRun) endedWindow {
+	one := endedWindow{Window: windowWords(c, task, r.Key, r.Zone), Mark: stateMark{r.State, c.Say("state_"+string(r.State), nil)}}
+	items := c.Voice.Count("schedule_items", int(r.Progress.Done))
+	if r.FinishedAt == nil {
+		one.At = items
+	} else {
+		one.At, one.Facts = c.Voice.Instant(i18n.Instant{At: *r.FinishedAt, Zone: r.Zone}), []string{items}
 	}
-	if last.State == run.StateDone && last.Progress.Refused > 0 {
-		ended.Mark = stateMark{markPartial, c.Voice.Count("schedule_done_refused", int(last.Progress.Refused))}
+	if r.State == run.StateDone && r.Progress.Refused > 0 {
+		one.Mark = stateMark{markPartial, c.Voice.Count("schedule_done_refused", int(r.Progress.Refused))}
 	}
-	ended.Facts = append(ended.Facts, c.Voice.Count("schedule_items", int(last.Progress.Done)))
-	if last.Progress.Changed > 0 {
-		ended.Facts = append(ended.Facts, c.Voice.Count("schedule_changed", int(last.Progress.Changed)))
+	if r.Progress.Changed > 0 {
+		one.Facts = append(one.Facts, c.Voice.Count("schedule_changed", int(r.Progress.Changed)))
 	}
-	if last.BegunAt != nil {
-		ended.Facts = append(ended.Facts, c.Say("schedule_took", map[string]any{"took": took(c.Voice, last.FinishedAt.Sub(*last.BegunAt))}))
+	if r.FinishedAt != nil && r.BegunAt != nil {
+		one.Facts = append(one.Facts, c.Say("schedule_took", map[string]any{"took": took(c.Voice, r.FinishedAt.Sub(*r.BegunAt))}))
 	}
-	return ended
+	return one
 }
 
 // troublesOf are what somebody must do about a task in a zone, the worst first.

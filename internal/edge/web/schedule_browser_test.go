@@ -64,6 +64,9 @@ func TestSchedule_InABrowser(t *testing.T) {
 			do(t, tab, chromedp.EmulateViewport(width, 900), chromedp.Navigate(server.URL+"/schedule?lang="+language))
 			onlyFrom(t, tab, server.URL)
 			kept(t, tab, "troubles-"+language+name)
+			do(t, tab, chromedp.Click(chromedp.CSS(".relies > summary")), chromedp.WaitVisible(chromedp.CSS(".relies li")))
+			onlyFrom(t, tab, server.URL)
+			kept(t, tab, "relies-"+language+name)
 		}
 	}
 	monthly := sealing()

@@ -145,6 +145,29 @@ func TestSchedule_OfAWindowThatIsDone(t *testing.T) {
 		"Sunday 29 November 2026, 10:00 (UTC)").lacks(t, "refused", "other")
 }
 
+// What usher schedule TASK says of a task, the page says as well: on what it relies, and its latest windows. What stopped one of them may
+// tell of other organisations, and stays on the command line.
+func TestSchedule_SaysOnWhatATaskReliesAndItsLatestWindows(t *testing.T) {
+	task := sealing()
+	task.Writes, task.Late = []string{"timeline_seal", "dispatch"}, 26*time.Hour
+	b := scheduled(t, task)
+	b.organisation("broken-a")
+	b.window(task, "2026-11-26")
+	b.exec(`update run set state = 'failed', error = 'relation "timeline" is gone (SQLSTATE 42P01)'`)
+	b.exec(`update organisation set slug = 'refused-a' where slug = 'broken-a'`)
+	b.window(task, "2026-11-27")
+	b.exec(`update organisation set slug = 'well' where slug = 'refused-a'`)
+	b.window(task, "2026-11-28")
+	_, text, _ := strings.Cut(b.page("/schedule", in("en")).inShell().text, `<details class="relies"`)
+	text, _, _ = strings.Cut(text, "</details>")
+	relies := answer{text: text}
+	relies.wants(t, "one seal an organisation and day", "run_window_key", "run (organisation_id, task, window_key)", "Reads organisation; writes timeline_seal, dispatch.",
+		"2 h 00 min after it was due is late", "longer than 26 h 00 min is not run any more", "Thursday 26 November 2026", "Failed",
+		"Friday 27 November 2026", "Done, 1 refused", "Saturday 28 November 2026", "2 items done", "<code>usher schedule seal-timeline</code>")
+	relies.lacks(t, "42P01", "refused-a", "<dl")
+	relies.inWords(t)
+}
+
 func TestSchedule_CountsWhatWasRefusedAndSaysWhichCommandNamesIt(t *testing.T) {
 	b := scheduled(t, sealing())
 	b.organisation("refused-a")
