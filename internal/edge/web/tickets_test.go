@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ics "github.com/arran4/golang-ical"
+	"github.com/chromedp/chromedp"
 )
 
 // pagesOf is the text of each page of a PDF.
@@ -99,4 +100,27 @@ func TestShop_NamesOnTickets(t *testing.T) {
 	h.later(30*24*time.Hour + time.Hour)
 	b.send("/r/"+reference, nil).lacks(t, "Change the name")
 	b.send("/r/"+reference+"/attendee", url.Values{"line": {"2"}, "name": {"Sira"}}).wants(t, `role="alert"`, "has begun")
+}
+
+// Seven tickets with long names fit a telephone and a desk; a name is changed there by a form that opens where it is asked for.
+func TestShop_TicketsInABrowser(t *testing.T) {
+	h := newPlayhouse(t)
+	reference := h.buyer().bought("1", "2", "3", "4", "5", "6", "7")
+	h.exec(`update line set attendee = rpad('', 200, 'Nguyễn-Wärtsilä '), transfers = 1 where number = 3`)
+	h.exec(`update line set attendee = rpad('', 200, 'Donaudampfschifffahrt'), transfers = 1 where number = 4`)
+	tab := browser(t)
+	heard := listen(t, tab)
+	for name, width := range map[string]int64{"phone": 360, "desk": 1280} {
+		do(t, tab, chromedp.EmulateViewport(width, 900), chromedp.Navigate(h.server.URL+"/r/"+reference+"?lang=en"))
+		do(t, tab, chromedp.Evaluate[chromedp.Void](`document.querySelector(".ticket-name details").open = true`))
+		onlyFrom(t, tab, h.server.URL)
+		kept(t, tab, "tickets-"+name)
+	}
+	do(t, tab, chromedp.SendKeys(chromedp.CSS(".ticket-name [name=name]"), "Awa N'Guessan"))
+	press(t, tab, ".ticket-name button")
+	if said := reads(t, tab, ".ticket-name"); !strings.Contains(said, "Awa N'Guessan") {
+		t.Errorf("the ticket says %q", said)
+	}
+	onlyFrom(t, tab, h.server.URL)
+	heard.none(t)
 }
