@@ -23,6 +23,9 @@ type Attendee struct {
 	Email string // empty: only the buyer is told
 }
 
+// mostTransfers is how often a ticket gets another name: each of them sends messages to addresses that nobody has confirmed.
+const mostTransfers = 20
+
 // Naming is what came of putting a ticket in a name.
 type Naming struct {
 	Line    Line
@@ -102,11 +105,12 @@ select attendee, attendee_email, transfers,
 		return n, fmt.Errorf("read whose ticket it is: %w", err)
 	}
 	n.Before, n.Now = cmp.Or(was.Attendee, r.Name), who.Name
-	if err := r.checkNaming(n.Line, was); err != nil {
-		return n, err
-	}
-	if who.Name == n.Before && (who.Email == "" || who.Email == was.Email) {
+	err = r.checkNaming(n.Line, was)
+	if same := who.Name == n.Before && (who.Email == "" || who.Email == was.Email); same && (err == nil || problem.Has(err, "attendee_often")) {
 		return n, nil
+	}
+	if err != nil {
+		return n, err
 	}
 	return r.rename(ctx, tx, actor, n, was, who)
 }
@@ -125,6 +129,9 @@ func (r Reservation) checkNaming(line Line, was named) error {
 		return problem.Refused("attendee_came", facts)
 	case !r.ReadAt.Before(line.StartsAt):
 		return problem.Refused("attendee_late", facts)
+	case was.Transfers >= mostTransfers:
+		facts["most"] = mostTransfers
+		return problem.Refused("attendee_often", facts)
 	}
 	return nil
 }
