@@ -108,15 +108,14 @@ func TestRace_OneListInTwoOrders(t *testing.T) {
 				results[i], failures[i] = intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv(lines...), intake.Options{})
 			})
 		}
-		for waiting := 0; waiting < 2; { // both have read their file, and wait for the campaign
-			if err := tx.QueryRow(t.Context(), `
+		return testdb.Until(t, "both have read their file, and wait for the campaign", func() (bool, error) {
+			var waiting int
+			err := tx.QueryRow(t.Context(), `
 select count(*) from pg_locks
  where not granted and (transactionid = pg_current_xact_id()::xid or relation = 'campaign'::regclass
-                        and database = (select oid from pg_database where datname = current_database()))`).Scan(&waiting); err != nil {
-				return err
-			}
-		}
-		return nil
+                        and database = (select oid from pg_database where datname = current_database()))`).Scan(&waiting)
+			return waiting >= 2, err
+		})
 	})
 	wait.Wait()
 	b.must(errors.Join(failures...))

@@ -439,17 +439,17 @@ func TestSittings_RoomsAreLockedAtOnceInKeyOrder(t *testing.T) {
 				csv(sittingHeader, "MATH;Campus;B;40;07/10/2126 08:00;10:00", "MATH;Campus;A;41;05/10/2126 08:00;10:00"), intake.Options{})
 			imported <- err
 		}()
-		for waiting := false; !waiting; {
+		if err := testdb.Until(t, "the import waits for the room", func() (waiting bool, err error) {
 			select {
 			case err := <-imported:
-				return fmt.Errorf("the import did not wait: %w", err)
+				return false, fmt.Errorf("the import did not wait: %w", err)
 			default:
 			}
-			err := tx.QueryRow(t.Context(), `select exists (select from pg_locks
+			err = tx.QueryRow(t.Context(), `select exists (select from pg_locks
  where not granted and transactionid = pg_current_xact_id()::xid)`).Scan(&waiting)
-			if err != nil {
-				return err
-			}
+			return waiting, err
+		}); err != nil {
+			return err
 		}
 		_, err := tx.Exec(t.Context(), "select from room where name = 'B' for no key update nowait")
 		return err

@@ -164,12 +164,12 @@ func TestDrain_BeginsWithOneMessage(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { _, _, err := r.drainer().Drain(t.Context(), w.db); done <- err }()
-	<-arrived
+	receive(w.t, "a message", arrived)
 	underWay := func() int { return w.number(`select count(*) from dispatch where state = 'sending'`) }
 	equal(t, "under way before the first answer", underWay(), 1)
 	release <- struct{}{}
 	for range atOnce { // together, once it took one
-		<-arrived
+		receive(w.t, "a message", arrived)
 	}
 	equal(t, "under way after it", underWay(), atOnce)
 	close(release)
@@ -203,7 +203,7 @@ func TestDrain_WaitsForAnAnswerInNoTurn(t *testing.T) {
 		return done
 	}
 	first := drain(slow)
-	<-arrived
+	receive(w.t, "a message", arrived)
 	equal(t, "the end of the quick one, while the slow one waits", <-drain(quick), EndedDone)
 	turns <- struct{}{} // somebody has the only turn
 	ctx, stop := context.WithCancel(t.Context())
@@ -627,7 +627,7 @@ func TestDisable_WhileMessagesAreUnderWay(t *testing.T) {
 	}
 	done := make(chan end, 1)
 	go func() { _, ended, err := r.drainer().Drain(t.Context(), w.db); done <- end{ended, err} }()
-	<-arrived
+	receive(w.t, "a message", arrived)
 	_, err := Disable(t.Context(), w.db, w.actor, w.org, "crm")
 	w.must(err)
 	close(release)
@@ -648,7 +648,7 @@ func TestDrain_ToldToStop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { _, _, err := r.drainer().Drain(ctx, w.db); done <- err }()
-	<-arrived
+	receive(w.t, "a message", arrived)
 	stop()
 	w.must(<-done)
 	equal(t, "the states", r.states(), []string{"a1 pending"})

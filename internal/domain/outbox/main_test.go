@@ -255,6 +255,17 @@ func (r *receiver) states() []string {
 	return r.w.texts(`select (data->>'subject') || (data->>'n') || ' ' || state from dispatch where endpoint_id = $1 order by id`, r.id)
 }
 
+// receive waits for what must come; not for ever.
+func receive[T any](t testing.TB, what string, from <-chan T) (came T) {
+	t.Helper()
+	select {
+	case came = <-from:
+	case <-time.After(testdb.Hangs):
+		t.Fatalf("not within %v: %s", testdb.Hangs, what)
+	}
+	return came
+}
+
 func equal(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

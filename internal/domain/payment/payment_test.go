@@ -351,10 +351,7 @@ func TestRecord_BesideAChangeOfStatus(t *testing.T) {
 			_, err := c.record("A", payment.Payment{AmountMinor: 100, IdempotencyKey: fmt.Sprint("k", round)})
 			said <- err
 		}()
-		for waiting := false; !waiting; {
-			c.must(owner.QueryRow(t.Context(), `select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))`,
-				int32(tx.Conn().PgConn().PID())).Scan(&waiting))
-		}
+		c.must(testdb.UntilWaitsFor(t, owner, tx.Conn().PgConn().PID()))
 		c.must(tx.Commit(t.Context()))
 		if err := <-said; want == "" && err != nil || want != "" && !problem.Has(err, want) {
 			t.Errorf("round %d, to %s: got %v, want %q", round, to, err, want)

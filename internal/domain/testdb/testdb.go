@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -84,6 +85,35 @@ func Owner(t testing.TB, url string) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
+}
+
+// Hangs is after how long a test gives up what does not come: long, because a machine may be busy.
+const Hangs = 3 * time.Minute
+
+// Until looks again and again until something stands as the test wants; not for ever.
+func Until(t testing.TB, what string, stands func() (bool, error)) error {
+	t.Helper()
+	deadline := time.Now().Add(Hangs)
+	ticks := time.NewTicker(2 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		if yes, err := stands(); yes || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %v: %s", Hangs, what)
+		}
+		<-ticks.C
+	}
+}
+
+// UntilWaitsFor looks until a session waits for the one with this id.
+func UntilWaitsFor(t testing.TB, owner *pgx.Conn, pid uint32) error {
+	t.Helper()
+	return Until(t, "a session waits for another", func() (waits bool, err error) {
+		err = owner.QueryRow(t.Context(), `select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))`, int32(pid)).Scan(&waits) //nolint:gosec // an id of a process
+		return waits, err
+	})
 }
 
 func command(ctx context.Context, statement string) error {

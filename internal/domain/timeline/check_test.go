@@ -11,6 +11,7 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/schema"
+	"usher/internal/domain/testdb"
 	"usher/internal/domain/timeline"
 )
 
@@ -211,9 +212,10 @@ func (b *book) race(first, second int, waits bool) []timeline.Sealed {
 	}()
 	var came result
 	if waits { // the commit comes when the second waits for it, so that the key decides and not the order
-		for blocked := false; !blocked; {
-			b.must(b.owner.QueryRow(b.t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, pid).Scan(&blocked))
-		}
+		b.must(testdb.Until(b.t, "the second waits for the first", func() (blocked bool, err error) {
+			err = b.owner.QueryRow(b.t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, pid).Scan(&blocked)
+			return blocked, err
+		}))
 		b.must(a.Commit(b.t.Context()))
 		came = <-done
 	} else {
