@@ -155,7 +155,7 @@ select `+answerColumns+`, asked_digest, facts from scan where organisation_id = 
 	if err != nil {
 		return a, false, fmt.Errorf("read an earlier answer: %w", err)
 	}
-	k.Answer.Repeat = true
+	k.Repeat = true
 	return k.Answer, true, nil
 }
 

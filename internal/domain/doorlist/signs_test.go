@@ -64,7 +64,8 @@ func TestPaper_ASignInAChangeTakesNoNamesWithIt(t *testing.T) {
 	p.Changes = &doorlist.Changes{
 		Since: 1, PrintedAt: p.PrintedAt, Heading: &was,
 		Added: []doorlist.Person{
-			{Reference: "C010", FamilyName: "Diop", Seat: "🪑-9"}, {Reference: "C011", FamilyName: "Keita", Seat: "012"},
+			{Reference: "C010", FamilyName: "Diop", Seat: "🪑-9"},
+			{Reference: "C011", FamilyName: "Keita", Seat: "012"},
 			{Reference: "C王2", FamilyName: "王", Seat: "013"},
 		},
 		Moved: []doorlist.Moved{{Person: doorlist.Person{Reference: "C013", FamilyName: "Sow", Seat: "014"}, From: "王-4"}},

@@ -55,7 +55,6 @@ func TestNameAttendee_IsRefused(t *testing.T) {
 	held := b.hold(chosen("B1"))
 	_, err := CancelTickets(t.Context(), b.db, b.admin, r.Reference, Cancelling{Tickets: []int{2}, Reason: "ill"})
 	b.must(err)
-	before := b.digest()
 	try := func(code string, actor timeline.Actor, reference string, line int, who Attendee) {
 		t.Helper()
 		if _, err := NameAttendee(t.Context(), b.db, actor, reference, line, who); !problem.Has(err, code) {
@@ -76,7 +75,7 @@ func TestNameAttendee_IsRefused(t *testing.T) {
 	try("attendee_often", Buyer, r.Reference, 1, sira)
 	b.equal("the same name is no change", b.name(r, 1, "Awa Diarra", "").Changed, false)
 	b.exec(`update line set transfers = 0 where number = 1 and reservation_id = $1`, r.ID)
-	before = b.digest()
+	before := b.digest()
 	begins := r.Lines[0].StartsAt.Sub(b.begun)
 	b.clock(begins)
 	try("attendee_late", Buyer, r.Reference, 1, sira)

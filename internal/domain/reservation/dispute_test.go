@@ -79,7 +79,10 @@ func TestDispute_TwoAtOnce(t *testing.T) {
 		kind, n string
 		want    State
 	}{
-		{"dispute_opened", "1", Disputed}, {"dispute_opened", "2", Disputed}, {"dispute_won", "1", Disputed}, {"dispute_won", "2", Confirmed},
+		{"dispute_opened", "1", Disputed},
+		{"dispute_opened", "2", Disputed},
+		{"dispute_won", "1", Disputed},
+		{"dispute_won", "2", Confirmed},
 		{"dispute_opened", "2", Confirmed}, // a repeat
 	} {
 		b.bridged(moved(at.kind, "dp"+at.n, "payment", "op"+at.n, "amount_minor", 1000))

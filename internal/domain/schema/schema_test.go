@@ -111,6 +111,7 @@ func fillEveryTable(t *testing.T, owner *pgx.Conn) {
 	t.Helper()
 	_, err := owner.Exec(t.Context(), `
 insert into organisation (id, slug, name, country, time_zone, locale, currency) values (1, 'one', 'One', 'ML', 'Africa/Bamako', 'fr', 'XOF');
+update organisation set time_zone = 'Africa/Dakar' where id = 1; -- leaves a former zone
 insert into centre (organisation_id, id, name, time_zone) values (1, 1, 'C', 'Africa/Bamako');
 insert into room (organisation_id, id, centre_id, name) values (1, 1, 1, 'R');
 insert into seat (organisation_id, room_id, number, label) values (1, 1, 1, 'A-1');

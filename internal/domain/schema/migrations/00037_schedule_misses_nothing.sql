@@ -21,6 +21,7 @@ create table former_zone (
   primary key (organisation_id, zone)
 );
 call fence_tenant('former_zone');
+grant select on former_zone to usher_app;
 -- +goose StatementBegin
 create function zone_left() returns trigger language plpgsql security definer set search_path = public, pg_temp
 as $$
