@@ -59,6 +59,7 @@ var answeredElsewhere = map[string]string{
 	"run.DoneFor":           "tells whoever acts for the organisation what the schedule did for it: TestDoneFor_IsWhatTheRunsSay",
 	"run.Overview":          "tells how the schedule of the installation stands, which names nothing of any organisation",
 	"run.Start":             "is given an organisation that its caller found for the actor",
+	"run.LastWindows":       "lists runs of the installation by window and counts, which names nothing of any organisation",
 	"run.Windows":           "lists runs of the installation by window and counts, which names nothing of any organisation",
 }
 
