@@ -23,7 +23,7 @@ func ordinary(folder string) map[string]string {
 		"role": "agent", "email": "awa@ecole.example", "organisation": "ecole", "centre": "Bamako", "room": "Salle 1", "amount": "100", "capacity": "3", "run": "1", "reason": "so", "minutes": "180", "given": "on",
 		"event": "phedre", "kind": "full", "most": "4", "rows": "3", "seats": "4",
 		"name": "A name", "slug": "c", "fee": "100", "country": "ML", "time-zone": "Africa/Bamako", "currency": "XOF", "locale": "fr",
-		"url": "https://crm.ecole.example/hook", "task": "seal-timeline", "window": "2026-11-28", "starts": "2099-12-07 09:00", "ends": "2099-12-07 12:00", "code": "accepted", "label": "Accepted", "advice": "Pay", "method": "cash", "end": "won",
+		"url": "https://crm.ecole.example/hook", "task": "seal-timeline", "window": "2026-11-28", "starts": "2099-12-07 09:00", "ends": "2099-12-07 12:00", "code": "accepted", "label": "Accepted", "advice": "Pay", "method": "cash", "end": "won", "ticket": "1",
 		"receipt": "R1", "contact": "a@b.example", "key": filepath.Join(folder, "door.json"), "file": filepath.Join(folder, "dossiers.csv"), "output": filepath.Join(folder, "out.csv"), "listen": "nowhere",
 		"reservation": "R1", "number": "N1",
 	}
