@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -151,9 +152,10 @@ func (p Person) Marks() []Mark {
 // names of the same words have the same sum. A whole campaign is marked under its lock, so that nothing is made for it: a
 // tenth of the time of folding each name.
 func lettersOf(text string) (sum uint64) {
+	usual := usualLetters()
 	for _, r := range text {
-		if int(r) < len(usualLetters) {
-			sum += usualLetters[r]
+		if int(r) < len(usual) {
+			sum += usual[r]
 		} else {
 			sum += letter(r)
 		}
@@ -161,13 +163,15 @@ func lettersOf(text string) (sum uint64) {
 	return sum
 }
 
-// usualLetters are the sums of Latin letters with their marks, the accents that stand by themselves among them.
-var usualLetters = func() (sums [0x370]uint64) {
+// usualLetters are the sums of Latin letters with their marks, the accents that stand by themselves among them. They are made
+// when a campaign is marked for the first time: most commands mark none.
+var usualLetters = sync.OnceValue(func() *[0x370]uint64 {
+	var sums [0x370]uint64
 	for r := range sums {
 		sums[r] = letter(rune(r))
 	}
-	return sums
-}()
+	return &sums
+})
 
 // letter is the sum of the letters that fold makes of one.
 func letter(r rune) (sum uint64) {

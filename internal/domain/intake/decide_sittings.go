@@ -201,15 +201,18 @@ func (k *sittings) durationCommand(exam string, known bool) string {
 	return command
 }
 
-// endOfNew is the row's, else the start and the exam's duration.
+// end is the row's, else the start and how long its exam lasts (0: nobody said), if either is said.
+func (r *sittingRow) end(minutes int) (end time.Time, said bool) {
+	if r.endsAt != nil {
+		return *r.endsAt, true
+	}
+	return r.startsAt.Add(time.Duration(minutes) * time.Minute), minutes > 0
+}
+
+// endOfNew is the end of a row that speaks of no sitting there is; without one it is refused.
 func (k *sittings) endOfNew(v *verdict, r *sittingRow, minutes int, examKnown bool) (time.Time, bool) {
-	var end time.Time
-	switch {
-	case r.endsAt != nil:
-		end = *r.endsAt
-	case minutes > 0:
-		end = r.startsAt.Add(time.Duration(minutes) * time.Minute)
-	default:
+	end, said := r.end(minutes)
+	if !said {
 		v.rejectField(k.importer, colEnds, "ends_missing", problem.Facts{"exam": r.exam, "command": k.durationCommand(r.exam, examKnown)})
 		return end, false
 	}
@@ -274,7 +277,11 @@ func (k *sittings) decideKnown(e *entry[sittingRow], before seating.Hosted, plan
 	standing := plan.standing[before.ID]
 	// Whatever became of the sitting since, the file has the room at that hour, and another row of it at the same hour is as wrong
 	// as when it came first.
-	plan.taken[r.roomKey()] = append(plan.taken[r.roomKey()], taking{r.startsAt, endOfRow(r, before, plan), v.line})
+	until, isSaid := r.end(plan.durations[before.ExamID])
+	if !isSaid {
+		until = k.endAsSaid(r, standing)
+	}
+	plan.taken[r.roomKey()] = append(plan.taken[r.roomKey()], taking{r.startsAt, until, v.line})
 	startsAt, end, said, ok := k.hoursOfKnown(v, r, before, plan)
 	if !ok {
 		return
@@ -306,17 +313,6 @@ func (k *sittings) decideKnown(e *entry[sittingRow], before seating.Hosted, plan
 	}
 	k.note(r, before, said, plan)
 	plan.changed = append(plan.changed, &plannedAs{entry: e, before: before, Planned: after})
-}
-
-// endOfRow is when a row of a known sitting lets it end: as it says, else as its exam lasts, else as the sitting does.
-func endOfRow(r *sittingRow, before seating.Hosted, plan *sittingPlan) time.Time {
-	switch minutes := plan.durations[before.ExamID]; {
-	case r.endsAt != nil:
-		return *r.endsAt
-	case minutes > 0:
-		return r.startsAt.Add(time.Duration(minutes) * time.Minute)
-	}
-	return r.startsAt.Add(before.EndsAt.Sub(before.StartsAt))
 }
 
 // hoursOfKnown are the hours that a row leaves or gives a sitting, and what of its end was taken (nil: nothing).
