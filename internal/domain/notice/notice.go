@@ -201,13 +201,15 @@ const underWay = `('waiting', 'pending', 'sending')`
 // address there now to which nothing was sent in vain. Each channel is judged for itself: one that has no server, or does
 // not answer, keeps nobody from being told on the other, and what was withdrawn on one says nothing newer there. A seat that is
 // over is left in peace, unless its end is what they were not told; and who was told by the other channel is, once the sitting
-// began. Claims, candidates and deliveries are looked up one by one, whatever the statistics say.
+// began. Claims, candidates and deliveries are looked up one by one, whatever the statistics say; the condition on the states
+// alone stands there again so that nobody is looked up who was told on both.
 var reachable = `
 with unheard as materialized (
   select n.id, n.candidate_id, n.kind, n.subject, n.subject_id, n.told_at, n.email_state, n.sms_state, c.email, c.phone
     from notice n
    cross join lateral (select email, phone from candidate where organisation_id = $1 and id = n.candidate_id offset 0) c
    where n.organisation_id = $1 and n.campaign_id = $2 and 'too_late' not in (n.email_state, n.sms_state)
+     and (n.email_state not in ` + heard + ` or n.sms_state not in ` + heard + `)
      and (n.email_state not in ` + heard + ` and c.email <> '' or n.sms_state not in ` + heard + ` and c.phone <> '')),
 reachable as materialized (
   select * from (
