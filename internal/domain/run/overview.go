@@ -160,12 +160,12 @@ func (l *Line) unreadable(last []WindowRun) {
 	}
 }
 
-// The conditions of what stays in view until it is repeated, as the index run_unmended has them.
+// The conditions of what stays in view until it is repeated, which the column unmended of a run tells.
 const (
-	failed      = `state = 'failed'`
-	partial     = `state = 'done' and (jsonb_typeof(counters) <> 'object' or coalesce(counters->>'refused', '0') <> '0')`
+	failed      = `unmended = 'failed'`
+	partial     = `unmended = 'partial'`
 	runByHand   = `exists (select from run r where r.organisation_id = $3 and r.task = m.task and r.window_key = m.window_key)`
-	lately      = `and (` + failed + ` or ` + partial + `) and finished_at > clock() - interval '1 day' and $3::interval is not null`
+	lately      = `and unmended is not null and finished_at > clock() - interval '1 day' and $3::interval is not null`
 	unended     = `and state = 'running' and greatest(due_at, asked_at) < clock() - $3::interval`
 	latestFirst = ` order by window_end desc, id desc limit 20` // mostUnderway
 )

@@ -404,6 +404,30 @@ func TestOverview_ReadsTheLatestWindowsFromTheEndOfAnIndex(t *testing.T) {
 	}
 }
 
+// What a chunk writes of its run stands in no index, nor in the condition of one: else each chunk would write the row into all of
+// the table's indexes anew.
+func TestChunk_KeepsTheRunsRowInPlace(t *testing.T) {
+	t.Parallel()
+	s := newThings(t, 1, 1)
+	var touched, counted []string
+	s.must(s.db.Read(t.Context(), []int64{account.System}, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `
+with of as (
+  select distinct i.indexrelid::regclass::text as index, a.attname
+    from pg_index i join pg_depend d on d.classid = 'pg_class'::regclass and d.objid = i.indexrelid and d.refobjid = i.indrelid
+    join pg_attribute a on a.attrelid = i.indrelid and a.attnum = d.refobjsubid
+   where i.indrelid = 'run'::regclass)
+select array(select index || ': ' || attname from of where attname in ('cursor', 'counters', 'lease_until', 'kept_at', 'fruitless', 'error')),
+       array(select index from of where attname = 'unmended')`).Scan(&touched, &counted)
+	}))
+	if len(touched) > 0 {
+		t.Errorf("each chunk writes into: %v", touched)
+	}
+	if !slices.Equal(counted, []string{"run_unmended"}) {
+		t.Errorf("the conditions of indexes are not seen: %v", counted)
+	}
+}
+
 // many are as many windows of a minute, of which each two thousandth failed, and others refused something.
 func (s *things) many(windows int) {
 	s.Helper()
