@@ -31,6 +31,7 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 	}
 	definitions[notice.KindTicketNamed] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeAttendees}
 	definitions[notice.KindOrganiserMoney] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeOrganiser}
+	definitions[notice.KindSeal] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeSeals}
 	return definitions
 }
 

@@ -31,7 +31,7 @@ type concern struct {
 	Buyer       string
 }
 
-// organiser is to whom money is told of.
+// organiser is an organisation that is told something itself.
 type organiser struct{ Slug, Name, Contact, Locale string }
 
 //go:embed organiser.sql
@@ -48,9 +48,9 @@ func composeOrganiser(ctx context.Context, tx pgx.Tx, organisationID int64, due 
 	if err != nil {
 		return nil, fmt.Errorf("read what an organiser is told of: %w", err)
 	}
-	to, err := all[organiser](ctx, tx, `select slug, name, contact_email as contact, locale from organisation where id = $1`, organisationID)
-	if err != nil || len(to) != 1 {
-		return nil, fmt.Errorf("read to whom it is told: %d organisations, %w", len(to), err)
+	to, err := readOrganiser(ctx, tx, organisationID)
+	if err != nil {
+		return nil, err
 	}
 	with, told := toldTogether(due, concerns)
 	messages := make([]notice.Message, len(due))
@@ -59,11 +59,19 @@ func composeOrganiser(ctx context.Context, tx pgx.Tx, organisationID int64, due 
 		if len(told[d.ID]) == 0 {
 			continue
 		}
-		if messages[i], err = to[0].message(told[d.ID]); err != nil {
+		if messages[i], err = to.message(told[d.ID]); err != nil {
 			return nil, err
 		}
 	}
 	return messages, nil
+}
+
+func readOrganiser(ctx context.Context, tx pgx.Tx, organisationID int64) (organiser, error) {
+	found, err := all[organiser](ctx, tx, `select slug, name, contact_email as contact, locale from organisation where id = $1`, organisationID)
+	if err != nil || len(found) != 1 {
+		return organiser{}, fmt.Errorf("read to whom it is told: %d organisations, %w", len(found), err)
+	}
+	return found[0], nil
 }
 
 // toldTogether says which notices are told with which, and what each message tells, each thing once.

@@ -202,6 +202,24 @@ func scanSealed(row pgx.CollectableRow) (s Sealed, err error) {
 	return s, nil
 }
 
+// SealsOf are the seals of these days (in UTC), by day; a day that has none is not among them.
+func SealsOf(ctx context.Context, tx pgx.Tx, organisationID int64, days []time.Time) (map[time.Time]Sealed, error) {
+	rows, err := tx.Query(ctx, `
+select organisation_id, day, first_day, rows, digest, sealed_at from timeline_seal where organisation_id = $1 and day = any($2::date[])`, organisationID, days)
+	if err != nil {
+		return nil, fmt.Errorf("read the seals of some days: %w", err)
+	}
+	seals, err := pgx.CollectRows(rows, scanSealed)
+	if err != nil {
+		return nil, fmt.Errorf("read the seals of some days: %w", err)
+	}
+	of := make(map[time.Time]Sealed, len(seals))
+	for _, seal := range seals {
+		of[seal.Day] = seal
+	}
+	return of, nil
+}
+
 // LatestSeal is the newest seal of the organisation; nil: there is none yet.
 func LatestSeal(ctx context.Context, tx pgx.Tx, organisationID int64) (*Sealed, error) {
 	seals, err := readSeals(ctx, tx, organisationID, 1)

@@ -62,6 +62,7 @@ func TestCatalogue_SaysWhatEachTaskReadsAndWrites(t *testing.T) {
 		"seal-timeline": {
 			`insert into timeline_seal (organisation_id, day, first_day, rows, rows_digest, mixture, previous, digest)
 select id, current_date + 30, current_date + 30, 0, sha256('a'), b'0'::bit(256), null, sha256(slug::bytea) from organisation where id > 0`,
+			`insert into timeline (organisation_id, actor, kind, facts, at) select id, 'test', 'seated', '{}', clock() - interval '1 day' from organisation where id > 0`,
 		},
 		"prune": {
 			`insert into dispatch (organisation_id, endpoint_id, kind, subject, data, written_at, next_attempt_at, ended_at, state)
@@ -80,7 +81,7 @@ select 0, 'seal-timeline', 'w' || n, '{}', 'schedule', 'UTC', 'done', '{"changed
 			db, url := testdb.NewWithURL(t)
 			owner := testdb.Owner(t, url)
 			org, err := account.AddOrganisation(t.Context(), db, account.Administrator(), account.Organisation{
-				Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF",
+				Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF", Contact: "ecole@example.org",
 			})
 			if err != nil {
 				t.Fatal(err)

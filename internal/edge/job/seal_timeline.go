@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/pg"
+	"usher/internal/domain/notice"
 	"usher/internal/domain/outbox"
 	"usher/internal/domain/run"
 	"usher/internal/domain/timeline"
@@ -14,8 +15,8 @@ import (
 
 // sealTimeline seals the day before of each organisation: whatever is changed in it later shows. It is due an hour after the
 // day's end, when every transaction that began in it has long ended. All missed days are caught up, each with its own
-// seal, whichever of their runs comes first: a list that was printed in between names the seal of its own day. Other systems are told of
-// the seal in the transaction that makes it: what has left the machine, nobody on it can make again.
+// seal, whichever of their runs comes first: a list that was printed in between names the seal of its own day. Other systems, and the
+// organisation by mail, are told of the seal in the transaction that makes it: what has left the machine, nobody on it can make again.
 func sealTimeline() run.Task {
 	return run.Task{
 		Name: SealTask,
@@ -26,7 +27,7 @@ func sealTimeline() run.Task {
 		Constraint:  "timeline_seal_pkey",
 		Over:        "timeline_seal (organisation_id, day)",
 		Reads:       []string{"organisation", "timeline", "timeline_seal", "endpoint"},
-		Writes:      []string{"timeline_seal", "timeline_seal_aside", "timeline", "dispatch", "river_job"},
+		Writes:      []string{"timeline_seal", "timeline_seal_aside", "timeline", "dispatch", "notice", "river_job"},
 		Overdue:     2 * time.Hour,
 		Work: run.Work{
 			Chunk: 50, Count: run.CountOrganisations, Next: run.Organisations,
@@ -42,6 +43,9 @@ func sealTimeline() run.Task {
 				changed := map[int64]bool{} // one may have missed days before
 				for _, seal := range sealed {
 					changed[seal.OrganisationID] = true
+				}
+				if err := notice.TellSeals(ctx, tx, sealed); err != nil {
+					return run.Outcome{}, err
 				}
 				return run.Outcome{Changed: len(changed)}, outbox.PublishAll(ctx, tx, sealEvents(sealed)...)
 			},
