@@ -132,6 +132,8 @@ func (e *Error) rowSentence() string {
 		return fmt.Sprintf("“%s” has a letter that was lost before the file was saved. Correct it and save the file again.", e.Value)
 	case Code(FormulaFailed):
 		return fmt.Sprintf("A formula has no usable result (“%s”). Replace it by its value and save the file again.", e.Value)
+	case Code(MergedCell):
+		return "The cell is part of a merged block, and what it says by itself is not known. Unmerge the block, fill in each of its cells and save the file again."
 	case Code(ExtraCell):
 		return fmt.Sprintf("“%s” stands to the right of the last title, so that the row may be shifted. Put the row in order, or give the column a title.", e.Value)
 	case NotADate:

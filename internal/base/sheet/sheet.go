@@ -122,6 +122,7 @@ const (
 	DigitsLost      NoteKind = "digits_lost"       // a spreadsheet shortened or rounded the number
 	LettersLost     NoteKind = "letters_lost"      // U+FFFD stands where a letter was
 	FormulaFailed   NoteKind = "formula_failed"    // a formula with an error or with no saved result
+	MergedCell      NoteKind = "merged_cell"       // inside a merged block, and not its first cell: what it means is not stored
 	ExtraCell       NoteKind = "extra_cell"        // text beyond the last title: a shifted row
 )
 

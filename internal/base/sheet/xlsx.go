@@ -56,6 +56,7 @@ type workbook struct {
 	texts   sharedTexts
 	formats []numberFormat // by the style of a cell
 	date    dateSystem
+	merged  mergedCells
 }
 
 func (t *Table) openXLSX(source io.ReaderAt, size int64) error {
@@ -217,7 +218,10 @@ func (w *workbook) open(found *Found) error {
 	if err := w.readStyles(relations); err != nil {
 		return err
 	}
-	return w.readSharedTexts(relations)
+	if err := w.readSharedTexts(relations); err != nil {
+		return err
+	}
+	return w.readMerged()
 }
 
 // chooseSheet takes the first sheet that a person sees when the workbook is opened, and names the others.

@@ -68,7 +68,9 @@ func (s *sheetReader) next() (Row, error) {
 		return Row{}, cmp.Or(err, io.EOF)
 	}
 	row := Row{Line: s.line}
-	return row, s.cells(func(cell rawCell) error { return s.cell(cell, &row) })
+	err = s.cells(func(cell rawCell) error { return s.cell(cell, &row) })
+	s.book.merged.note(&row)
+	return row, err
 }
 
 // eachCell gives the cells of the sheet as they are stored.

@@ -254,6 +254,41 @@ func TestXLSX_GapsKeepTheRowNumbersOfTheSheet(t *testing.T) {
 	wantEqual(t, "rows", []sheet.Row{{Line: 9, Cells: []string{"", "1", "Ba"}}, {Line: 12, Cells: []string{"", "", "Sow"}}}, mustRead(t, table).Rows)
 }
 
+// What a merged block means for its other cells is nobody's to guess; its first cell, and blocks around the table, are as they are.
+func TestXLSX_MergedCellsAreNoted(t *testing.T) {
+	t.Parallel()
+	content := workbook(t, func(b *book) {
+		b.row(1, "Candidats de la session")
+		b.row(2, "dossier", "nom", "statut")
+		b.row(3, "1", "Ba", "admis")
+		b.row(4, "2", "Sow")
+		b.row(5, "3", "Diop", "refusé")
+		b.row(6, "4 Keïta", nil, "admis")
+		for _, block := range [][2]string{{"A1", "C1"}, {"C3", "C4"}, {"A6", "B6"}, {"E3", "E90"}} {
+			b.check(b.MergeCell(b.name, block[0], block[1]))
+		}
+	})
+	overlapping := rewrite(t, content, func(_, text string) string {
+		return strings.Replace(text, "<mergeCells", `<x:mergeCells xmlns:x="y"><x:mergeCell ref="C4:C4"/><x:mergeCell ref="nonsense"/><x:mergeCell ref="C3:C3"/></x:mergeCells><mergeCells`, 1)
+	})
+	for name, content := range map[string]string{"as a program writes them": content, "in pieces and odd": overlapping} {
+		table := open(t, content)
+		_, err := table.FindHeader([]sheet.Field{{Name: "reference", Titles: []string{"dossier"}, Required: true}, {Name: "name", Titles: []string{"nom"}, Required: true}})
+		wantEqual(t, name, nil, err)
+		rows := mustRead(t, table).Rows
+		for at, covered := range []int{-1, 2, -1, 1} {
+			for column := range 3 {
+				_, err := rows[at].Cell(column)
+				if column == covered {
+					_ = wantRefusal(t, err, sheet.Code(sheet.MergedCell), rows[at].Line)
+				} else if err != nil {
+					t.Errorf("%s: line %d, column %d: %v", name, rows[at].Line, column, err)
+				}
+			}
+		}
+	}
+}
+
 func TestXLSX_OnlyTheFirstVisibleSheetIsRead(t *testing.T) {
 	t.Parallel()
 	table := open(t, workbook(t, func(b *book) {

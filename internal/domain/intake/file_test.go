@@ -3,12 +3,14 @@ package intake_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/xuri/excelize/v2"
 
 	"usher/internal/base/i18n"
@@ -186,6 +188,39 @@ func TestFile_TitleAboveTheTable(t *testing.T) {
 	if r.Found.HeaderLine != 3 || r.Found.RowsAbove != 1 {
 		t.Errorf("found %+v", r.Found)
 	}
+}
+
+// The status of a merged block is nobody's to guess: a row whose cell it covers is rejected and never gets the first status.
+func TestFile_MergedCellIsARejectedRow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.file("c.xlsx", workbook(t, func(book *excelize.File) {
+		set(t, book, "Sheet1", "A1", "Dossier", "Nom", "Statut", "Remarque")
+		set(t, book, "Sheet1", "A2", "1", "Diop", "accepted", "vu")
+		set(t, book, "Sheet1", "A3", "2", "Ba")
+		set(t, book, "Sheet1", "A4", "3", "Sow", "accepted")
+		for _, block := range [][2]string{{"C2", "C3"}, {"D2", "D4"}} { // nobody reads the remarks
+			b.must(book.MergeCell("Sheet1", block[0], block[1]))
+		}
+	}))
+	wantSaid(t, r.Rejected, "3:Statut:merged_cell")
+	wantCounts(t, r, "read 3 created 2 updated 0 unchanged 0 rejected 1 ignored 0")
+}
+
+// A full disk of the server is the fault of no row: the import ends with what the server says, and is repeated whole.
+func TestFile_FullDiskOfTheServerEndsTheImport(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	b.owner(`create function full_disk() returns trigger language plpgsql as $$ begin raise exception 'no space' using errcode = '53100'; end $$;
+create trigger full_disk before insert on candidate for each row execute function full_disk()`)
+	file := []string{"dossier;nom", "1;Diop", "2;Ba"}
+	r, err := intake.Candidates(t.Context(), b.db, b.actor, "concours", "c.csv", csv(file...), intake.Options{})
+	var server *pgconn.PgError
+	if !errors.As(err, &server) || server.Code != "53100" || r.RejectedCount != 0 || b.count("candidate") != 0 {
+		t.Fatalf("answered with %v, %+v", err, r)
+	}
+	b.owner(`drop trigger full_disk on candidate`)
+	wantCounts(t, b.candidates(file...), "read 2 created 2 updated 0 unchanged 0 rejected 0 ignored 0")
 }
 
 // What is repeated of a cell does nothing to the terminal or the page that shows it.
