@@ -48,7 +48,8 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 	}{
 		"wrong password":  {refusing(t, "28P01"), 1, "The database does not answer: the password is wrong, or there is no such user."},
 		"no database":     {refusing(t, "3D000"), 1, "The database does not answer: it has no database of that name."},
-		"full":            {refusing(t, "53300"), 1, "The database does not answer: it has too many connections already."},
+		"full":            {refusing(t, "53300"), 1, "The database's server has as many connections as it allows."},
+		"no memory":       {refusing(t, "53200"), 1, "The database's server has no memory left."},
 		"starting":        {refusing(t, "57P03"), 1, "The database does not answer: it is starting or stopping."},
 		"a standby":       {refusing(t, "25006"), 1, "The database does not answer: it is a standby"},
 		"busy":            {refusing(t, "55P03"), 1, "Others were working on the same thing for too long."},
@@ -74,6 +75,32 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 				t.Errorf("it is no single sentence:\n%s%s", stdout, stderr)
 			}
 		})
+	}
+}
+
+// A full disk of the server stops a run with a sentence of its own; with room made, the same command does the rest.
+func TestServers_DiskFull(t *testing.T) {
+	t.Parallel()
+	database, err := freshDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"USHER_DATABASE_URL=" + database}
+	_ = school(t, environment, true)
+	server := owner(t, database)
+	if _, err := server.Exec(t.Context(), `create function full_disk() returns trigger language plpgsql as $$ begin raise exception 'no space' using errcode = '53100'; end $$;
+create trigger full_disk before insert on claim for each row execute function full_disk()`); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := run(t, environment, "convoke", "--campaign", "c")
+	if code != 1 || !strings.Contains(stderr, "The disk of the database is full. What was done before stands") || unfit.MatchString(stdout+stderr) {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if _, err := server.Exec(t.Context(), `drop trigger full_disk on claim`); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := run(t, environment, "convoke", "--campaign", "c"); code != 0 || !strings.Contains(stdout, "2 seated") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
 

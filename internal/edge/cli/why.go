@@ -78,9 +78,14 @@ func (s *session) pathProblem(err error) (*problem.Problem, bool) {
 
 // What a PostgreSQL server answers when it lets nobody in, or ends a session, by its codes.
 var serverAnswers = map[string]string{
-	"28P01": "cli_why_password", "28000": "cli_why_not_admitted", "3D000": "cli_why_no_database", "53300": "cli_why_too_many",
-	"57P03": "cli_why_starting", "57P01": "cli_why_hung_up", "57P02": "cli_why_hung_up", "53100": "cli_why_full",
-	"53200": "cli_why_no_memory", "25006": "cli_why_standby",
+	"28P01": "cli_why_password", "28000": "cli_why_not_admitted", "3D000": "cli_why_no_database",
+	"57P03": "cli_why_starting", "57P01": "cli_why_hung_up", "57P02": "cli_why_hung_up",
+	"25006": "cli_why_standby",
+}
+
+// What it answers when it lacks something that whoever runs it can give it.
+var serverLacks = map[string]string{
+	"53100": "database_disk_full", "53200": "database_no_memory", "53300": "database_too_many_connections",
 }
 
 // What it answers when others held what was wanted for too long.
@@ -95,6 +100,8 @@ func (s *session) databaseProblem(err error) (*problem.Problem, bool) {
 	switch {
 	case answered && slices.Contains(busyAnswers, server.Code):
 		return problem.Refused("database_busy", nil).Because(err), true
+	case answered && serverLacks[server.Code] != "":
+		return problem.Unavailable(serverLacks[server.Code], nil).Because(err), true
 	case answered && serverAnswers[server.Code] != "":
 		return s.databaseSilent(err, serverAnswers[server.Code]), true
 	case !errors.As(err, &connect):
