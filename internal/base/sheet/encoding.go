@@ -34,7 +34,7 @@ const (
 	kindText    kind = iota
 	kindZip          // XLSX and its like
 	kindOLE          // the container of old .xls files, and of encrypted .xlsx ones
-	kindForeign      // a web page named .xls, a PDF
+	kindForeign      // a web page named .xls, a PDF, a picture
 )
 
 var bom = []byte("\uFEFF")
@@ -45,6 +45,11 @@ func sniff(head []byte) kind {
 		return kindZip
 	case bytes.HasPrefix(head, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")):
 		return kindOLE
+	}
+	for _, start := range []string{"\x89PNG\r\n", "\xFF\xD8\xFF", "GIF87a", "GIF89a", "\x1F\x8B\x08", "7z\xBC\xAF\x27\x1C", "Rar!\x1A\x07", "II*\x00", "MM\x00*"} {
+		if bytes.HasPrefix(head, []byte(start)) {
+			return kindForeign
+		}
 	}
 	text := bytes.ToLower(bytes.TrimSpace(bytes.TrimPrefix(head, bom)))
 	for _, start := range []string{"%pdf-", "{\\rtf", "<!doctype", "<html", "<table", "<?xml", "<meta", "<head"} {

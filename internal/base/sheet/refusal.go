@@ -93,7 +93,7 @@ func (e *Error) sentence() string {
 	case BinaryFile:
 		return "The file is not a text file, or one in UTF-16 without the mark that says so. Save the table as .xlsx or as “CSV UTF-8” and try again."
 	case NotATable:
-		return "The file is a web page or a document and not a table. Open it in a spreadsheet program and save it as .xlsx or CSV."
+		return "The file is a picture, an archive, a web page or a document and not a table. Open it in a spreadsheet program and save it as .xlsx or CSV."
 	case OldExcel:
 		return "The file is an old Excel workbook (.xls). Save it as .xlsx or CSV and try again."
 	case PasswordProtected:

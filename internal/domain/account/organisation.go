@@ -136,7 +136,7 @@ func FindOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, slug
 	}
 	err = db.Tx(ctx, ids, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `select id, slug, name, country, time_zone, locale, currency, contact_email from organisation
- where slug = $1 or $1 = '' order by id limit $2`, slug, mostNamed)
+ where slug = $1 or not exists (select from organisation where slug = $1) order by id limit $2`, slug, mostNamed)
 		if err != nil {
 			return fmt.Errorf("find the organisation: %w", err)
 		}
@@ -144,20 +144,20 @@ func FindOrganisation(ctx context.Context, db *pg.DB, actor timeline.Actor, slug
 		if err != nil {
 			return fmt.Errorf("read the organisation: %w", err)
 		}
+		slugs := make([]string, len(all))
+		for i, o := range all {
+			slugs[i] = o.Slug
+		}
 		switch {
-		case len(all) == 1:
+		case len(all) == 1 && (slug == "" || slug == all[0].Slug):
 			found = all[0]
 			return nil
-		case len(all) > 1:
-			slugs := make([]string, len(all))
-			for i, o := range all {
-				slugs[i] = o.Slug
-			}
-			return problem.Invalid("organisation_to_choose", problem.Facts{"known": slugs})
-		case slug == "":
+		case len(all) == 0 && slug == "":
 			return problem.NotFound("organisation_none", nil)
+		case slug == "":
+			return problem.Invalid("organisation_to_choose", problem.Facts{"known": slugs})
 		}
-		return problem.NotFound("organisation_unknown", problem.Facts{"slug": slug})
+		return problem.NotFound("organisation_unknown", problem.Facts{"slug": slug, "known": slugs})
 	})
 	return found, err
 }

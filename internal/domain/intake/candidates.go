@@ -59,6 +59,7 @@ type candidates struct {
 	zeros  map[digest]reference      // new reference, as references are compared → how the file wrote it
 	rowOf  map[int64]int32           // candidate → line that spoke of them
 
+	names     candidateNames // as the import began: for rows that are rejected whatever they name
 	plan      *candidatePlan // of the chunk under way
 	known     known
 	lastFiled time.Time // of those whom the file gave no instant
@@ -86,10 +87,11 @@ func (k *candidates) fields() []field { return candidateFields }
 func (k *candidates) prepare(context.Context) error { return nil }
 
 func (k *candidates) check(ctx context.Context, tx pgx.Tx) error {
-	exams, err := seating.Exams(ctx, tx, k.campaign, "")
-	if err != nil {
+	var err error
+	if k.names, err = namesOf(ctx, tx, k.campaign); err != nil {
 		return err
 	}
+	exams := k.names.exams
 	facts := problem.Facts{"file": k.file.name, "campaign": k.campaign.Slug, "found": quoted(k.file.table.Header)}
 	if len(exams) == 0 {
 		return problem.Refused("import_exams_none", facts)
@@ -139,6 +141,19 @@ func (k *candidates) read(e *entry[candidateRow]) {
 	k.readLocale(v, r)
 	if v.outcome == pending {
 		k.identify(v, r)
+	}
+	if v.outcome == rejected {
+		k.mergeNames(v, r, k.names)
+	}
+}
+
+// mergeNames looks for further mistakes of a rejected row, so that a person sees all of them at once.
+func (k *candidates) mergeNames(v *verdict, r *candidateRow, names candidateNames) {
+	var nobody admission.Filed
+	k.mergeStatus(v, r, &nobody, names)
+	k.mergeCentre(v, r, &nobody, names)
+	if len(r.exams) > 0 { // what saying nothing means depends on who it is
+		k.mergeExams(v, r, &nobody, names)
 	}
 }
 

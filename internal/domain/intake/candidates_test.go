@@ -63,6 +63,9 @@ func TestCandidates_RowsAtFault(t *testing.T) {
 		{`1;Diop;Awa;;;;;;;MATH,CHIM;;`, "2:épreuves:exam_unknown"},
 		{`1;Diop;Awa;;;;;;;;;`, "2:épreuves:exams_missing"},
 		{`1;Diop;Awa;;;;;;;MATH;;klingon`, "2:langue:language_unknown"},
+		{`1;Diop;Awa;;awa;;peut-être;;Tessalit;CHIM;;`,
+			"2:e-mail:email_wrong 2:statut:status_unknown 2:centre:centre_unknown 2:épreuves:exam_unknown"},
+		{`1;Diop;Awa;22/04/2198;;;peut-être;;;MATH;;`, "2:date de naissance:birth_in_future 2:statut:status_unknown"},
 		{`1;Diop;Awa;;;;;;;MATH;;fr;extra`, "2:M:extra_cell"},
 		{`1;` + strings.Repeat("x", 201) + `;Awa;;;;;;;MATH;;`, "2:nom:text_too_long"},
 	} {
@@ -71,6 +74,23 @@ func TestCandidates_RowsAtFault(t *testing.T) {
 	}
 	if n := b.count("candidate"); n != 0 {
 		t.Errorf("%d candidates were stored", n)
+	}
+}
+
+// What many rows get wrong in the same way is counted once for each name that is unknown, and once for each other reason.
+func TestCandidates_SameMistakesAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	r := b.candidates("dossier;nom;e-mail;statut", "1;Ba;x;admis", "2;Diop;y;admis", "3;Sow;;admis", "4;Keïta;;refusé")
+	got := ""
+	for _, tally := range r.Tallies {
+		got += fmt.Sprintf("%d×%d:%s:%s:%s ", tally.Count, tally.First.Line, tally.First.Column, tally.First.Reason, tally.First.Value)
+	}
+	if want := "3×2:statut:status_unknown:admis 2×2:e-mail:email_wrong:x 1×5:statut:status_unknown:refusé "; got != want {
+		t.Errorf("counted %s, want %s", got, want)
+	}
+	if len(r.Rejected) != 6 {
+		t.Errorf("the list has %d mistakes", len(r.Rejected))
 	}
 }
 

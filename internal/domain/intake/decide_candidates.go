@@ -351,10 +351,14 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 	r, v := &e.record, &e.verdict
 	if r.birthOn != nil && r.birthOn.After(plan.names.now) {
 		v.rejectField(k.importer, colBirth, "birth_in_future", nil)
-		return
 	}
-	before, exists := k.find(v, r, plan)
+	var before admission.Filed
+	exists := false
+	if v.outcome == pending {
+		before, exists = k.find(v, r, plan)
+	}
 	if v.outcome == rejected {
+		k.mergeNames(v, r, plan.names)
 		return
 	}
 	after := before

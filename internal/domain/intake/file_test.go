@@ -223,6 +223,20 @@ create trigger full_disk before insert on candidate for each row execute functio
 	wantCounts(t, b.candidates(file...), "read 2 created 2 updated 0 unchanged 0 rejected 0 ignored 0")
 }
 
+// A file of titles only is said to be one, also in its run, and again each time.
+func TestFile_TitlesOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	for range 2 {
+		r := b.candidates("", "dossier;nom", ";", "")
+		wantSaid(t, r.Warnings, "2::titles_only")
+		wantCounts(t, r, "read 0 created 0 updated 0 unchanged 0 rejected 0 ignored 3")
+	}
+	r, err := intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv("candidat;montant"), intake.Options{DryRun: true})
+	b.must(err)
+	wantSaid(t, b.whole(r).Warnings, "1::titles_only")
+}
+
 // What is repeated of a cell does nothing to the terminal or the page that shows it.
 func TestFile_ControlCharactersAreShownAsSigns(t *testing.T) {
 	t.Parallel()

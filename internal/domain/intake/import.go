@@ -106,6 +106,27 @@ type importer struct {
 	result   Result
 	total    int // rows, by the first pass
 	seen     map[digest]sighting
+	tallied  map[tallyKey]int // in result.Tallies
+}
+
+type tallyKey struct{ column, reason, value string }
+
+// tally counts a mistake. A name that is unknown is most often unknown in many rows, and is corrected once.
+func (im *importer) tally(mistake Row) {
+	if im.tallied == nil {
+		im.tallied = map[tallyKey]int{}
+	}
+	key := tallyKey{column: mistake.Column, reason: mistake.Reason}
+	if strings.HasSuffix(mistake.Reason, "_unknown") && len(im.tallied) < mostTallied {
+		key.value = mistake.Value
+	}
+	at, again := im.tallied[key]
+	if !again {
+		at = len(im.result.Tallies)
+		im.tallied[key] = at
+		im.result.Tallies = append(im.result.Tallies, Tally{First: mistake})
+	}
+	im.result.Tallies[at].Count++
 }
 
 // sighting is the first row of the file about something.
@@ -137,6 +158,7 @@ func importFile[R any](ctx context.Context, db *pg.DB, actor timeline.Actor, slu
 		return im.result, err
 	}
 	err = start(ctx, im, k)
+	slices.SortStableFunc(im.result.Tallies, func(a, b Tally) int { return b.Count - a.Count })
 	return im.result, err
 }
 
@@ -238,6 +260,12 @@ func start[R any](ctx context.Context, im *importer, k kind[R]) error {
 	err = takeIn(ctx, im, k)
 	if err == nil {
 		return im.write(ctx, func(tx pgx.Tx) error {
+			if im.total == 0 {
+				w := im.result.Warnings[0]
+				if err := run.Refuse(ctx, tx, c.OrganisationID, id, refusal(run.ListWarning, itemOf(w, 0), w)); err != nil {
+					return err
+				}
+			}
 			return run.Finish(ctx, tx, c.OrganisationID, id, im.result.counters())
 		})
 	}
@@ -280,11 +308,22 @@ func takeIn[R any](ctx context.Context, im *importer, k kind[R]) error {
 	if err != nil {
 		return err
 	}
+	if im.total == 0 {
+		im.warnTitlesOnly()
+	}
 	r := im.result
 	if r.Read != im.total || r.Read != r.Created+r.Updated+r.Unchanged+r.RejectedCount {
 		return fmt.Errorf("the import lost count: %d rows, %+v", im.total, r.counters())
 	}
 	return nil
+}
+
+// warnTitlesOnly says of a file without a row below its titles what it is: it may be a model that nobody filled in, or a list
+// whose rows stand on another sheet.
+func (im *importer) warnTitlesOnly() {
+	titles := verdict{line: im.file.table.Found.HeaderLine}
+	titles.warn(im, "", "", "titles_only", nil)
+	im.result.Warnings, im.result.WarningCount = titles.warnings, 1
 }
 
 // readRow notes what the file itself says about a row.
@@ -508,6 +547,9 @@ func (im *importer) count(chunk []*verdict) {
 			}
 			im.result.Rejected = list(im.result.Rejected, v.reasons...)
 			im.result.MistakeCount += len(v.reasons)
+			for _, mistake := range v.reasons {
+				im.tally(mistake)
+			}
 		}
 		im.result.Warnings = list(im.result.Warnings, v.told()...)
 	}

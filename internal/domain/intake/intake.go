@@ -31,6 +31,7 @@ const (
 	mostShown   = 100    // characters of a cell that a reason repeats
 	mostText    = 200    // characters of a name, a need or a method
 	mostCode    = 64     // characters of a reference, a code or a receipt number
+	mostTallied = 1_000  // mistakes that a Result counts by what they say
 	mostRepeats = 5      // of a chunk that collided with another transaction
 )
 
@@ -52,7 +53,8 @@ type Result struct {
 	WarningCount  int
 	Generated     int   // references that were made up for candidates without one
 	Ignored       int   // empty rows, which are not among those read
-	Rejected      []Row // the first MostListed mistakes
+	Rejected      []Row   // the first MostListed mistakes
+	Tallies       []Tally // the same mistakes counted, the most frequent first
 	Warnings      []Row // the first MostListed; a row may have several
 	Found         Found
 	AddedCount    int     // of the exams, centres and rooms that a file of sittings added
@@ -72,6 +74,12 @@ type Row struct {
 	Name      string
 	Reason    string // a code: the sentence is refusal_<code>
 	Facts     problem.Facts
+}
+
+// Tally counts the mistakes that say the same: one reason in one column and, where a name is unknown, one value.
+type Tally struct {
+	First Row
+	Count int
 }
 
 // Found says how the file was understood.

@@ -169,7 +169,7 @@ func (s *session) importAnswer(r intake.Result, dryRun bool) map[string]any {
 	return map[string]any{
 		"run": r.RunID, "dry_run": dryRun, "read": r.Read, "created": r.Created, "updated": r.Updated, "unchanged": r.Unchanged,
 		"ignored": r.Ignored, "generated_references": r.Generated,
-		"rejected_count": r.RejectedCount, "mistake_count": r.MistakeCount, "rejected": s.importedRows(r.Rejected),
+		"rejected_count": r.RejectedCount, "mistake_count": r.MistakeCount, "rejected": s.importedRows(r.Rejected), "tallies": s.talliesAnswer(r.Tallies),
 		"warning_count": r.WarningCount, "warnings": s.importedRows(r.Warnings), "found": foundAnswer(r.Found),
 		"added_count": r.AddedCount, "added": append([]intake.Named{}, r.Added...),
 	}
@@ -225,6 +225,7 @@ func (s *session) printImport(r intake.Result, of importFile) {
 	if r.Generated > 0 {
 		s.say("cli_references_generated", map[string]any{"generated": r.Generated, "campaign": of.Campaign})
 	}
+	s.printTallies(r)
 	s.printRows("cli_rejected_rows", s.importedRows(r.Rejected), r.RejectedCount, r.RunID)
 	s.printRows("cli_warnings", s.importedRows(r.Warnings), r.WarningCount, r.RunID)
 }
@@ -298,6 +299,37 @@ func (s *session) printRows(title string, rows []importedRow, count int, runID i
 	}
 	s.table([]string{"cli_line", "cli_column", "cli_value", "cli_what_is_wanted"}, lines, 1)
 	s.sayMore(max(count, len(rows))-len(shown), runID)
+}
+
+const (
+	fewMistakes = 10 // up to which a person counts by eye
+	mostTallies = 10 // that are printed; --json has them all
+)
+
+// printTallies counts the mistakes that say the same above the list of all.
+func (s *session) printTallies(r intake.Result) {
+	var lines []table.Row
+	for _, t := range r.Tallies[:min(mostTallies, len(r.Tallies))] {
+		if row := s.importedRows([]intake.Row{t.First})[0]; t.Count > 1 {
+			lines = append(lines, table.Row{t.Count, row.Line, row.Column, row.Value, row.Sentence})
+		}
+	}
+	if r.MistakeCount <= fewMistakes || len(lines) == 0 {
+		return
+	}
+	fmt.Fprintln(s.stdout)
+	s.say("cli_tallies", nil)
+	s.table([]string{"cli_mistakes", "cli_first_line", "cli_column", "cli_value", "cli_what_is_wanted"}, lines, 1, 2)
+}
+
+// talliesAnswer is the same for a program.
+func (s *session) talliesAnswer(tallies []intake.Tally) []map[string]any {
+	list := make([]map[string]any, len(tallies))
+	for i, t := range tallies {
+		row := s.importedRows([]intake.Row{t.First})[0]
+		list[i] = map[string]any{"count": t.Count, "first_line": row.Line, "column": row.Column, "value": row.Value, "reason": row.Reason}
+	}
+	return list
 }
 
 // bar is progress on a terminal; elsewhere it says nothing.
