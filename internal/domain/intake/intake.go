@@ -51,11 +51,11 @@ type Result struct {
 	RejectedCount int
 	MistakeCount  int // of the rejected rows: one may have several
 	WarningCount  int
-	Generated     int   // references that were made up for candidates without one
-	Ignored       int   // empty rows, which are not among those read
+	Generated     int     // references that were made up for candidates without one
+	Ignored       int     // empty rows, which are not among those read
 	Rejected      []Row   // the first MostListed mistakes
 	Tallies       []Tally // the same mistakes counted, the most frequent first
-	Warnings      []Row // the first MostListed; a row may have several
+	Warnings      []Row   // the first MostListed; a row may have several
 	Found         Found
 	AddedCount    int     // of the exams, centres and rooms that a file of sittings added
 	Added         []Named // the first MostListed of them
