@@ -58,9 +58,55 @@ select id, reference, family_name, given_name, email, phone, locale, needs_acces
 		return Candidate{}, fmt.Errorf("read the candidate: %w", err)
 	}
 	if len(found) == 0 || len(found) > 1 && found[0].Reference != reference { // two of older lists: neither is meant for certain
-		return Candidate{}, problem.NotFound("candidate_unknown", problem.Facts{"candidate": reference, "campaign": c.Slug})
+		near, err := Near(ctx, tx, c, []string{reference})
+		if err != nil {
+			return Candidate{}, err
+		}
+		return Candidate{}, problem.NotFound("candidate_unknown", problem.Facts{"candidate": reference, "campaign": c.Slug, "near": near[reference]})
 	}
 	return found[0], nil
+}
+
+// bareReference is a key of references without what gets lost or added on paper: zeros in front, and what stands between.
+const bareReference = `ltrim(translate(%s, ' -_/.·–—‐‑', ''), '0')`
+
+// mostNear is how many are named whom an unknown reference may mean.
+const mostNear = 3
+
+// Near names the candidates whom unknown references may mean: references that differ in zeros in front, capitals and separators
+// only. Nobody is taken for another by it; whoever typed the reference is told.
+func Near(ctx context.Context, tx pgx.Tx, c Campaign, references []string) (map[string][]string, error) {
+	if len(references) == 0 {
+		return nil, nil
+	}
+	var bare []string
+	err := tx.QueryRow(ctx, `select array_agg(`+fmt.Sprintf(bareReference, "name_key(r)")+` order by at) from unnest($1::text[]) with ordinality w(r, at)`,
+		references).Scan(&bare)
+	if err != nil {
+		return nil, fmt.Errorf("read the references: %w", err)
+	}
+	key := fmt.Sprintf(bareReference, "reference_key")
+	rows, err := tx.Query(ctx, `select `+key+`, reference, family_name, given_name from candidate
+ where organisation_id = $1 and campaign_id = $2 and `+key+` = any($3) and `+key+` <> '' order by reference collate "C"`, c.OrganisationID, c.ID, bare)
+	if err != nil {
+		return nil, fmt.Errorf("look for references nearby: %w", err)
+	}
+	named := map[string][]string{}
+	var of, reference, family, given string
+	_, err = pgx.ForEachRow(rows, []any{&of, &reference, &family, &given}, func() error {
+		if len(named[of]) < mostNear {
+			named[of] = append(named[of], reference+" ("+FullName(family, given)+")")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for references nearby: %w", err)
+	}
+	near := map[string][]string{}
+	for i, reference := range references {
+		near[reference] = named[bare[i]]
+	}
+	return near, nil
 }
 
 // ChangeStatus moves a candidate to another step of the workflow. A seat that they have is kept:

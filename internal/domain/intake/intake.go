@@ -135,6 +135,6 @@ func Payments(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug
 		return Result{}, err
 	}
 	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[paymentRow] {
-		return &payments{importer: im, receipts: map[digest]string{}, inFile: map[digest]int{}, payers: map[string]bool{}}
+		return &payments{importer: im, receipts: map[digest]string{}, inFile: map[digest]int{}, payers: map[string]bool{}, foreseen: map[int64]int64{}}
 	})
 }

@@ -54,6 +54,8 @@ type payments struct {
 	lists  lists
 	plan   *paymentPlan
 
+	foreseen map[int64]int64 // what a dry run has added so far, by candidate
+
 	receipts map[digest]string // of the rows that stand: receipt without regard to capitals → how the file wrote it first
 }
 
@@ -252,12 +254,21 @@ func (k *payments) explain(err error) (column, reason string) {
 	return "", "row_refused"
 }
 
-func (k *payments) settle([]*entry[paymentRow]) { maps.Copy(k.receipts, k.plan.written) }
+func (k *payments) settle([]*entry[paymentRow]) {
+	maps.Copy(k.receipts, k.plan.written)
+	if k.options.DryRun { // what it adds is never read again
+		for _, p := range k.plan.added {
+			k.foreseen[p.CandidateID] += p.AmountMinor
+		}
+	}
+}
 
 // paymentPlan is what a chunk will write.
 type paymentPlan struct {
 	now        time.Time
 	candidates map[string][]admission.Filed // as references are compared
+	near       map[string][]string          // of the references that are nobody's: whom they may mean
+	paid       map[int64]int64              // by candidate, with what this chunk adds
 	statuses   map[int64]admission.Status
 	receipts   map[string][]payment.Recorded
 	equal      map[digest][]payment.Recorded // without a receipt number
@@ -302,10 +313,19 @@ func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentR
 	if err != nil {
 		return err
 	}
+	var ids []int64
 	plan.candidates = map[string][]admission.Filed{}
 	for _, f := range filed {
 		key := foldReference(f.Reference)
 		plan.candidates[key] = append(plan.candidates[key], f)
+		ids = append(ids, f.ID)
+	}
+	if plan.paid, err = payment.PaidBy(ctx, tx, k.campaign, ids); err != nil {
+		return err
+	}
+	unknown := slices.DeleteFunc(slices.Clone(references), func(reference string) bool { _, exists := plan.candidate(reference); return exists })
+	if plan.near, err = admission.Near(ctx, tx, k.campaign, unknown); err != nil {
+		return err
 	}
 	statuses, err := admission.Statuses(ctx, tx, k.campaign)
 	if err != nil {
@@ -360,7 +380,7 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 		return
 	}
 	if !exists {
-		v.rejectField(k.importer, colCandidate, "payment_candidate_unknown", problem.Facts{"campaign": k.campaign.Slug})
+		v.rejectField(k.importer, colCandidate, "payment_candidate_unknown", problem.Facts{"campaign": k.campaign.Slug, "near": plan.near[r.candidate]})
 		return
 	}
 	if status := plan.statuses[candidate.StatusID]; !status.OpensPayment {
@@ -381,8 +401,20 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 		plan.ahead[r.base]++
 		listed.Key = fmt.Sprintf("equal %d %s %d", k.campaign.ID, hex.EncodeToString(r.base[:]), len(plan.equal[r.base])+plan.ahead[r.base])
 	}
+	k.warnOverpaid(v, r, candidate, plan)
 	v.outcome = created
 	plan.added, plan.addedBy = append(plan.added, listed), append(plan.addedBy, e)
+}
+
+// warnOverpaid names whom the row makes pay more than the fee: it may be a payment that was listed twice.
+func (k *payments) warnOverpaid(v *verdict, r *paymentRow, candidate admission.Filed, plan *paymentPlan) {
+	plan.paid[candidate.ID] += r.minor
+	paid := plan.paid[candidate.ID] + k.foreseen[candidate.ID]
+	if over := paid - k.campaign.FeeMinor; over > 0 {
+		v.warnField(k.importer, colAmount, "payment_over", problem.Facts{
+			"name": v.name, "paid": k.money(paid), "fee": k.money(k.campaign.FeeMinor), "over": k.money(over),
+		})
+	}
 }
 
 // warnReceipt names a receipt that differs from another one in capitals only: each is a payment.

@@ -49,6 +49,44 @@ func TestPayments_Recorded(t *testing.T) {
 	}
 }
 
+// Two equal payments without a receipt number are both money that came in; that it is too much is said by name, and how much.
+func TestPayments_TooMuchIsNamed(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	lines := []string{payHeader, "000001;6000;cash;05/05/2026 09:00;", "000001;4000;cash;05/05/2026 09:00;", "000002;10000;cash;05/05/2026 09:00;", "000002;10000;cash;05/05/2026 09:00;"}
+	for _, options := range []intake.Options{{DryRun: true}, {}} {
+		r, err := intake.Payments(t.Context(), b.db, b.actor, "concours", "p.csv", csv(lines...), options)
+		b.must(err)
+		wantSaid(t, b.whole(r).Warnings, "5:montant:payment_over")
+		if said := i18n.Speak("en").Say("refusal_payment_over", r.Warnings[0].Facts); !strings.Contains(said, "20,000 of XOF") || !strings.Contains(said, "10,000 too much") {
+			t.Errorf("it says %s", said)
+		}
+	}
+	wantSaid(t, b.payments(lines...).Warnings, "")
+}
+
+// A reference that differs in zeros, capitals or separators only is nobody's, and whose it may be is said.
+func TestPayments_ReferenceNearAnother(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	for reference, want := range map[string]string{"1": "000001 (", "00-00 02": "000002 (", "9": "", "000": ""} {
+		r := b.payments(payHeader, reference+";5000;cash;05/05/2026;R-9")
+		wantSaid(t, r.Rejected, "2:dossier:payment_candidate_unknown")
+		near := strings.Join(r.Rejected[0].Facts["near"].([]string), " ")
+		if !strings.HasPrefix(near, want) || want == "" && near != "" {
+			t.Errorf("%s is near %q, want %q", reference, near, want)
+		}
+		_, err := payment.List(t.Context(), b.db, b.actor, "concours", reference)
+		p, _ := problem.Of(err)
+		if !problem.Has(err, "candidate_unknown") || strings.Contains(i18n.Speak("en").Sentence(p), "Did you mean") != (want != "") {
+			t.Errorf("%s was answered with %v", reference, err)
+		}
+	}
+	if n := b.count("payment"); n != 0 {
+		t.Errorf("%d payments were recorded", n)
+	}
+}
+
 func TestPayments_RowsAtFault(t *testing.T) {
 	t.Parallel()
 	b := payers(t)
@@ -251,7 +289,7 @@ func TestPayments_AReceiptOfARowThatFailedIsNotCompared(t *testing.T) {
 	r := b.payments(payHeader, "000001;5000;cash;05/05/2026;r-1", "000001;5000;cash;05/05/2026;R-1")
 	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 0 rejected 1 ignored 0")
 	wantSaid(t, r.Warnings, "")
-	wantSaid(t, b.payments(payHeader, "000001;6000;cash;05/05/2026;R-2", "000001;6000;cash;05/05/2026;r-2").Warnings, "3:n° de reçu:receipt_perhaps_same")
+	wantSaid(t, b.payments(payHeader, "000001;6000;cash;05/05/2026;R-2", "000001;6000;cash;05/05/2026;r-2").Warnings, "2:montant:payment_over 3:n° de reçu:receipt_perhaps_same 3:montant:payment_over")
 }
 
 // One rule for references: a list of payments, the counter and whoever corrects a file find the candidate whom a list of

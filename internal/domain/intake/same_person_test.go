@@ -158,5 +158,5 @@ func TestPayments_ReceiptsInOtherCapitals(t *testing.T) {
 	wantSaid(t, b.payments("dossier;montant;reçu", "000001;5000;R1").Warnings, "")
 	r := b.payments("dossier;montant;reçu", "000001;5000;r1", "000001;1000;q7", "000001;1000;Q7", "000001;5000;R1")
 	wantCounts(t, r, "read 4 created 3 updated 0 unchanged 1 rejected 0 ignored 0")
-	wantSaid(t, r.Warnings, "2:reçu:receipt_perhaps_same 4:reçu:receipt_perhaps_same")
+	wantSaid(t, r.Warnings, "2:reçu:receipt_perhaps_same 3:montant:payment_over 4:reçu:receipt_perhaps_same 4:montant:payment_over")
 }

@@ -181,6 +181,22 @@ select k.paid_minor, g.fee_minor, is_paid(k.paid_minor, g.fee_minor, k.fee_waive
 	return s, nil
 }
 
+// PaidBy reads what candidates have paid, in minor units.
+func PaidBy(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidates []int64) (map[int64]int64, error) {
+	rows, err := tx.Query(ctx, `
+select k.id, k.paid_minor from (select distinct id from unnest($2::bigint[]) w(id)) w,
+       lateral (select * from candidate k where k.organisation_id = $1 and k.id = w.id limit 1) k`, c.OrganisationID, candidates)
+	if err != nil {
+		return nil, fmt.Errorf("read what was paid: %w", err)
+	}
+	paid := map[int64]int64{}
+	var id, minor int64
+	if _, err := pgx.ForEachRow(rows, []any{&id, &minor}, func() error { paid[id] = minor; return nil }); err != nil {
+		return nil, fmt.Errorf("read what was paid: %w", err)
+	}
+	return paid, nil
+}
+
 // Reverse takes back one payment of a candidate, whole: the one with this receipt or number (#12, as
 // List gives it), or, when none is named, their only one that still stands. It takes the campaign's lock, because it changes who
 // may be seated; a seat that they have is kept, and the caller is told that somebody must decide.

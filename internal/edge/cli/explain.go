@@ -24,7 +24,11 @@ func (e explainCommand) Run(s *session) error {
 		return s.answer(s.explained(x))
 	}
 	fmt.Fprintf(s.stdout, "%s · %s\n", x.Candidate.Reference, x.Candidate.Name())
-	s.say("cli_explain_standing", map[string]any{"status": x.Status.Label, "paid": x.Standing.Paid, "fee": x.Standing.Fee})
+	facts := map[string]any{"status": x.Status.Label, "paid": x.Standing.Paid, "fee": x.Standing.Fee}
+	if x.Standing.Over.Minor > 0 {
+		facts["over"] = x.Standing.Over
+	}
+	s.say("cli_explain_standing", facts)
 	if len(x.Exams) == 0 {
 		s.say("explain_not_registered", nil)
 		s.say("explain_remedy_not_registered", nil)
@@ -86,6 +90,6 @@ func (s *session) explained(x convocation.Explanation) map[string]any {
 	return map[string]any{
 		"candidate": x.Candidate.Reference, "name": x.Candidate.Name(), "status": x.Status.Code,
 		"opens_payment": x.Status.OpensPayment, "paid": x.Standing.Enough, "paid_minor": x.Standing.Paid.Minor,
-		"owed_minor": x.Standing.Owed.Minor, "currency": x.Standing.Fee.Currency, "exams": exams,
+		"owed_minor": x.Standing.Owed.Minor, "over_minor": x.Standing.Over.Minor, "currency": x.Standing.Fee.Currency, "exams": exams,
 	}
 }
