@@ -20,7 +20,8 @@ type BatchSizes struct {
 	Rows   int
 	Chunk  int
 	Rounds int
-	// How often a process that works on a run is killed, and how often it is stopped, to see how soon another goes on.
+	// How often a process that works on a run is killed, how often it is stopped, and how often its network is cut, to see how soon
+	// another goes on.
 	Takeovers int
 }
 
@@ -45,6 +46,7 @@ type BatchResult struct {
 	TakeoverLimit   float64   `json:"takeover_limit_seconds"`
 	TakeoverKilled  []float64 `json:"takeover_killed_seconds,omitempty"`
 	TakeoverStopped []float64 `json:"takeover_stopped_seconds,omitempty"`
+	TakeoverCut     []float64 `json:"takeover_cut_seconds,omitempty"` // the network between it and the database
 	// Planning one minute with a thousand tasks that are due: the median of the looks, and what is wanted.
 	Plan      float64   `json:"plan_ms"`
 	PlanLimit float64   `json:"plan_limit_ms"`
@@ -118,14 +120,18 @@ func (b *batching) schedule(ctx context.Context, nodes Nodes, result *BatchResul
 		return err
 	}
 	say("killing a process that works")
-	if result.TakeoverKilled, err = b.takeovers(ctx, nodes, syscall.SIGKILL); err != nil {
+	if result.TakeoverKilled, err = b.takeovers(ctx, nodes, bySignal(syscall.SIGKILL)); err != nil {
 		return err
 	}
 	say("stopping a process that works")
-	if result.TakeoverStopped, err = b.takeovers(ctx, nodes, syscall.SIGSTOP); err != nil {
+	if result.TakeoverStopped, err = b.takeovers(ctx, nodes, bySignal(syscall.SIGSTOP)); err != nil {
 		return err
 	}
-	result.Takeover = slices.Max(slices.Concat(result.TakeoverKilled, result.TakeoverStopped))
+	say("cutting the network of a process that works")
+	if result.TakeoverCut, err = b.takeovers(ctx, nodes, byCut()); err != nil {
+		return err
+	}
+	result.Takeover = slices.Max(slices.Concat(result.TakeoverKilled, result.TakeoverStopped, result.TakeoverCut))
 	return nil
 }
 

@@ -84,12 +84,33 @@ func (b *batching) plan(ctx context.Context, enqueue run.Enqueue) (looks []float
 	return looks, nil
 }
 
-// takeovers measures how soon another process keeps a chunk of a run when the one that works on it is sent a signal.
-func (b *batching) takeovers(ctx context.Context, nodes Nodes, signal syscall.Signal) (took []float64, err error) {
+// node is a process that serves.
+type node struct {
+	*exec.Cmd
+	wire *wire // nil: nothing is between it and the database
+}
+
+// stopping is a way to take a node out of the work.
+type stopping struct {
+	name  string
+	wired bool // it is the network that is cut
+	stop  func(node) error
+}
+
+func bySignal(signal syscall.Signal) stopping {
+	return stopping{name: signal.String(), stop: func(n node) error { return n.Process.Signal(signal) }}
+}
+
+func byCut() stopping {
+	return stopping{name: "network cut", wired: true, stop: func(n node) error { n.wire.cut(); return nil }}
+}
+
+// takeovers measures how soon another process keeps a chunk of a run when the one that works on it is taken out.
+func (b *batching) takeovers(ctx context.Context, nodes Nodes, way stopping) (took []float64, err error) {
 	for range b.sizes.Takeovers {
-		one, err := b.takeover(ctx, nodes, signal)
+		one, err := b.takeover(ctx, nodes, way)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", signal, err)
+			return nil, fmt.Errorf("%s: %w", way.name, err)
 		}
 		took = append(took, one.Seconds())
 	}
@@ -155,7 +176,7 @@ func (b *batching) until(ctx context.Context, what string, stands func(held) boo
 
 // takeover has two processes serve, with a window that is due; it stops the one that has it once that one has kept a chunk, and waits
 // until the other one has.
-func (b *batching) takeover(ctx context.Context, nodes Nodes, signal syscall.Signal) (took time.Duration, err error) {
+func (b *batching) takeover(ctx context.Context, nodes Nodes, way stopping) (took time.Duration, err error) {
 	for _, statement := range []string{
 		`delete from refusal`, `delete from run`, `delete from river_job`, `delete from schedule`,
 		`insert into schedule (task, zone, planned_until)
@@ -166,7 +187,7 @@ values ('` + nodes.Daily + `', 'UTC', date_trunc('day', clock() - interval '1 ho
 		}
 	}
 	ctx, end := context.WithCancel(ctx)
-	var servers []*exec.Cmd
+	var servers []node
 	defer func() {
 		end()
 		for _, server := range servers {
@@ -177,8 +198,13 @@ values ('` + nodes.Daily + `', 'UTC', date_trunc('day', clock() - interval '1 ho
 		}
 	}()
 	for range takeoverServers {
-		server, err := nodes.Serve(ctx, b.url)
-		if err != nil {
+		server, at := node{}, b.url
+		if way.wired {
+			if server.wire, at, err = newWire(ctx, b.url); err != nil {
+				return 0, err
+			}
+		}
+		if server.Cmd, err = nodes.Serve(ctx, at); err != nil {
 			return 0, err
 		}
 		servers = append(servers, server)
@@ -187,11 +213,11 @@ values ('` + nodes.Daily + `', 'UTC', date_trunc('day', clock() - interval '1 ho
 	if err != nil {
 		return 0, err
 	}
-	at := slices.IndexFunc(servers, func(server *exec.Cmd) bool { return server.Process.Pid == first.pid })
+	at := slices.IndexFunc(servers, func(server node) bool { return server.Process.Pid == first.pid })
 	if at < 0 {
 		return 0, fmt.Errorf("the process %d has the run, and was not started by the bench", first.pid)
 	}
-	if err := servers[at].Process.Signal(signal); err != nil {
+	if err := way.stop(servers[at]); err != nil {
 		return 0, fmt.Errorf("stop the process that has the run: %w", err)
 	}
 	stopped := time.Now()

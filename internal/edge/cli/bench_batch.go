@@ -19,7 +19,7 @@ type benchBatch struct {
 	Chunk  int `default:"1000" help:"Rows of one chunk."`
 	Rounds int `default:"3" help:"Pairs of a run and the limit."`
 
-	Takeovers int `default:"2" help:"How often a process that works on a run is killed, and how often it is stopped, until another goes on; 0: never."`
+	Takeovers int `default:"2" help:"How often a process that works on a run is killed, is stopped, and has its network cut, until another goes on; 0: never."`
 }
 
 // Bounds of a bench of chunked work.
@@ -57,7 +57,7 @@ func (b benchBatch) Run(s *session) error {
 	if b.Takeovers > 0 {
 		s.say("cli_bench_takeover", map[string]any{
 			"took": fmt.Sprintf("%.1f", result.Takeover), "killed": fmt.Sprintf("%.1f", result.TakeoverKilled),
-			"stopped": fmt.Sprintf("%.1f", result.TakeoverStopped), "limit": int(result.TakeoverLimit),
+			"stopped": fmt.Sprintf("%.1f", result.TakeoverStopped), "cut": fmt.Sprintf("%.1f", result.TakeoverCut), "limit": int(result.TakeoverLimit),
 		})
 	}
 	return nil
