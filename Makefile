@@ -35,6 +35,13 @@ demo: $(if $(USHER_DATABASE_URL),,need-postgres) build ## Build, seat the sample
 test: need-go need-postgres need-test-programs ## Run all tests; installs or names what they lack
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
 
+# What depends on who runs it, for whoever has seen the rest pass as somebody else.
+.PHONY: test-of-user
+test-of-user:
+	$(GO) test -vet=off -timeout $(TEST_TIMEOUT) ./internal/base/pg/... ./internal/base/mail ./internal/base/sms ./internal/domain/schema
+	$(GO) test -vet=off -timeout $(TEST_TIMEOUT) ./internal/edge/cli \
+		-run '^TestStories$$/^(private|demo)$$|^TestServe_Ends$$|^TestDir_Empty$$|^TestWriteWhole|^TestLog_|^TestOpenFile'
+
 .PHONY: race
 race: ## Run the tests that start no PostgreSQL with the race detector (needs a C compiler)
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $$(tools/packages-without-postgres.sh)

@@ -329,6 +329,7 @@ func TestConvoke_AgreesWithTheOracle(t *testing.T) {
 		nth++
 		exams := []string{"ART", "BIO", "MATH"}[:rapid.IntRange(1, 3).Draw(rt, "exams")]
 		s := foundSchool(t, first.db, first.url, fmt.Sprint("school-", nth), exams...)
+		s.kept = first.session()
 		_, err := admission.AddStatus(t.Context(), s.db, s.actor, s.campaign.Slug, admission.Status{Code: "again", OpensPayment: true})
 		s.must(err)
 		s.readStatuses()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,6 +14,7 @@ import (
 	"usher/internal/domain/admission"
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
+	"usher/internal/domain/testdb"
 )
 
 // busySchool has two exams of which some sittings overlap, chosen centres, a plan, and some fifty
@@ -147,14 +147,10 @@ func (a assigning) whenBlocks() {
 	})
 }
 
-// until asks again and again, for a minute, whether something has come about.
+// until asks again and again whether something has come about.
 func (s *school) until(what string, there func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); !there(); {
-		if time.Now().After(end) {
-			s.t.Fatalf("not within a minute: %s", what)
-		}
-	}
+	s.must(testdb.Until(s.t, what, func() (bool, error) { return there(), nil }))
 }
 
 // inBackground lets the transaction assign while the test goes on; said waits for its outcome.

@@ -1,7 +1,6 @@
 package convocation
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"strings"
@@ -29,7 +28,8 @@ const fee = 10_000
 type school struct {
 	t        testing.TB
 	db       *pg.DB
-	url      string // of the database's owner
+	url      string    // of the database's owner
+	kept     *pgx.Conn // the owner's session, once there is one
 	actor    timeline.Actor
 	org      account.Organisation
 	campaign admission.Campaign
@@ -318,13 +318,22 @@ func (s *school) refusals(r Report, list run.List) []run.Refusal {
 // owner runs statements as the owner of the database, who may do what the program may not.
 func (s *school) owner(statements ...string) {
 	s.t.Helper()
-	conn := s.ownerConn()
-	defer func() { _ = conn.Close(context.Background()) }()
+	conn := s.session()
 	for _, statement := range statements {
 		if _, err := conn.Exec(s.t.Context(), statement); err != nil {
 			s.t.Fatalf("%s: %v", statement, err)
 		}
 	}
+}
+
+// session is the owner's, and kept: what a new one costs before its first answer is many times the answer. It is for one
+// goroutine, and for statements that wait for nobody.
+func (s *school) session() *pgx.Conn {
+	s.t.Helper()
+	if s.kept == nil {
+		s.kept = s.ownerConn()
+	}
+	return s.kept
 }
 
 func (s *school) ownerConn() *pgx.Conn {

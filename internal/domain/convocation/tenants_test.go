@@ -596,9 +596,7 @@ func TestOtherOrganisation_FindsNothingAtAnyEntry(t *testing.T) {
 func (s *school) digest() string {
 	s.t.Helper()
 	var digest string
-	conn := s.ownerConn()
-	defer func() { _ = conn.Close(context.Background()) }()
-	err := conn.QueryRow(s.t.Context(), `
+	err := s.session().QueryRow(s.t.Context(), `
 select md5(string_agg(line, '|' order by line)) from (
   select 'claim ' || xmin || ' ' || k::text from claim k union all
   select 'notice ' || xmin || ' ' || n::text from notice n union all

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,18 +21,27 @@ import (
 	"usher/internal/domain/schema"
 )
 
+const visitor = "visitor"
+
 var shared struct {
 	once   sync.Once
 	server *cluster.Server
 	dir    string
 	err    error
-	copies sync.Mutex // a template may be copied by one at a time
+	admin  *pgx.Conn  // of the server's owner
+	copies sync.Mutex // a template may be copied by one at a time, over one session
 	count  atomic.Int64
 }
 
 // Main runs the tests of a package and ends the server that they used.
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for whoever has more to do before the process ends.
+func Run(m interface{ Run() int }) int {
 	code := m.Run()
+	if shared.admin != nil {
+		_ = shared.admin.Close(context.Background())
+	}
 	if shared.server != nil {
 		if err := shared.server.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop the test server:", err)
@@ -42,7 +53,7 @@ func Main(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "remove the test server's directory:", err)
 		}
 	}
-	os.Exit(code)
+	return code
 }
 
 // New returns a migrated, empty database that goes with the test.
@@ -54,26 +65,46 @@ func New(t testing.TB) *pg.DB {
 // NewWithURL also returns the URL of the database's owner, for what the program itself may not do.
 func NewWithURL(t testing.TB) (*pg.DB, string) {
 	t.Helper()
-	shared.once.Do(start)
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	name := fmt.Sprintf("test_%d", shared.count.Add(1))
-	if err := command(t.Context(), "create database "+name+" template usher_template strategy file_copy"); err != nil {
+	url, err := Fresh(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	url := shared.server.URL(name)
 	db, err := pg.Open(t.Context(), url, schema.Migrations())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		db.Close()
-		if err := command(context.Background(), "drop database "+name+" with (force)"); err != nil {
+		if err := Administer(context.Background(), "drop database "+path.Base(strings.Split(url, "?")[0])+" with (force)"); err != nil {
 			t.Error(err)
 		}
 	})
 	return db, url
+}
+
+// Fresh is the URL of the owner of a migrated, empty database, which stays until the tests have ended.
+func Fresh(ctx context.Context) (string, error) {
+	return Create(ctx, "template usher_template strategy file_copy")
+}
+
+// Create makes a database as the clause says.
+func Create(ctx context.Context, clause string) (string, error) {
+	if _, err := Dir(); err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("test_%d", shared.count.Add(1))
+	return shared.server.URL(name), Administer(ctx, "create database "+name+" "+clause)
+}
+
+// AsVisitor is the URL of a user who owns nothing and may work as the program does, which then has nothing to migrate at each start.
+func AsVisitor(ownerURL string) string {
+	return strings.Replace(ownerURL, "://usher@", "://"+visitor+"@", 1)
+}
+
+// Dir is the directory of the server, which the account may enter that PostgreSQL runs under.
+func Dir() (string, error) {
+	shared.once.Do(start)
+	return shared.dir, shared.err
 }
 
 // Owner is a session of the database's owner: it sees every organisation and may drop a constraint.
@@ -116,15 +147,18 @@ func UntilWaitsFor(t testing.TB, owner *pgx.Conn, pid uint32) error {
 	})
 }
 
-func command(ctx context.Context, statement string) error {
+// Administer gives the server a command of its owner, outside of the tests' databases.
+func Administer(ctx context.Context, statement string) error {
 	shared.copies.Lock()
 	defer shared.copies.Unlock()
-	conn, err := pgx.Connect(ctx, shared.server.URL("postgres"))
-	if err != nil {
-		return fmt.Errorf("reach the test server: %w", err)
+	if shared.admin == nil || shared.admin.IsClosed() { // as it is when a test gave up in its middle
+		conn, err := pgx.Connect(ctx, shared.server.URL("postgres"))
+		if err != nil {
+			return fmt.Errorf("reach the test server: %w", err)
+		}
+		shared.admin = conn
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, statement); err != nil {
+	if _, err := shared.admin.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("%s: %w", statement, err)
 	}
 	return nil
@@ -149,7 +183,7 @@ func start() {
 		if err != nil {
 			return fmt.Errorf("start the test server: %w", err)
 		}
-		if err := command(ctx, "create database usher_template"); err != nil {
+		if err := Administer(ctx, "create database usher_template"); err != nil {
 			return err
 		}
 		template, err := pg.Open(ctx, shared.server.URL("usher_template"), schema.Migrations())
@@ -157,6 +191,6 @@ func start() {
 			return fmt.Errorf("migrate the template: %w", err)
 		}
 		template.Close()
-		return nil
+		return Administer(ctx, "create role "+visitor+" login in role "+pg.Role)
 	}()
 }

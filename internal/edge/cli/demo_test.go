@@ -12,13 +12,14 @@ import (
 
 	"usher/internal/base/mail/smtpfault"
 	"usher/internal/base/sms/gatewaytest"
+	"usher/internal/domain/testdb"
 )
 
 // The people of the sample do not exist: whatever server the environment names, a demo that serves writes their messages
 // into a folder, says which, and that they reach nobody.
 func TestDemo_ServesIntoAFolderAndSaysSo(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"usher/internal/domain/testdb"
 )
 
 // A batch that is larger than what is read of a file is refused whole: its end would be passed over in silence.
 func TestDoorReplay_TooLarge(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,14 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
+	"usher/internal/domain/testdb"
 )
 
 // A file that the system opens and then does not give is the file's fault and not the program's.
 func TestImport_FileThatCannotBeReadToItsEnd(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

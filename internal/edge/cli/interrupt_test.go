@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"usher/internal/domain/testdb"
 )
 
 // patience bounds every wait for another process: it is no time that a test takes.
@@ -133,7 +135,7 @@ func TestInterrupted(t *testing.T) {
 		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			t.Run(name+" "+signal.String(), func(t *testing.T) {
 				t.Parallel()
-				url, err := freshDatabase(t.Context())
+				url, err := testdb.Fresh(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +201,7 @@ func TestInterrupted(t *testing.T) {
 // be silent. It says so, what it did stands, and the same command given again ends the work.
 func TestPaused(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +264,7 @@ func ignored(s os.Signal) bool { return signal.Ignored(s) }
 // TestServe_Ends: a server that is told to stop stops well, and takes its private PostgreSQL along.
 func TestServe_Ends(t *testing.T) {
 	t.Parallel()
-	if _, err := freshDatabase(t.Context()); err != nil { // makes the directory
+	if _, err := testdb.Fresh(t.Context()); err != nil { // makes the directory
 		t.Fatal(err)
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
@@ -271,7 +273,11 @@ func TestServe_Ends(t *testing.T) {
 			if ignored(signal) {
 				t.Skip("these tests were started with hangups ignored (nohup), and so is what they start")
 			}
-			dir, err := os.MkdirTemp(shared.dir, "serve-")
+			parent, err := testdb.Dir()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir, err := os.MkdirTemp(parent, "serve-")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -326,7 +332,7 @@ func TestServe_Ends(t *testing.T) {
 // TestServe_PortTaken: the port is asked for before anything else is done.
 func TestServe_PortTaken(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +368,7 @@ func TestServe_PortTaken(t *testing.T) {
 // TestInterrupted_WhileReading: whoever writes into a pipe may never come to the end.
 func TestInterrupted_WhileReading(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"usher/internal/domain/testdb"
 )
 
 // When a process died, its run went on for a time that nobody knows: that until now would grow for ever.
 func TestReport_OfAnInterruptedRunHasNoDuration(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

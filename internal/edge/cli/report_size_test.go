@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/xuri/excelize/v2"
+
+	"usher/internal/domain/testdb"
 )
 
 // A list of sixty thousand people, while people come into it and leave it: the file holds one moment, as many rows as it
@@ -23,7 +25,7 @@ func TestReport_SixtyThousandRowsNeedLittleMemory(t *testing.T) {
 	}
 	t.Parallel()
 	const people, mostKiB = 60_000, 150 << 10
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

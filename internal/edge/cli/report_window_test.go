@@ -16,6 +16,7 @@ import (
 	"usher/internal/domain/account"
 	schedule "usher/internal/domain/run"
 	"usher/internal/domain/schema"
+	"usher/internal/domain/testdb"
 	"usher/internal/edge/cli"
 	"usher/internal/edge/job"
 )
@@ -40,7 +41,7 @@ func TestEachTask_IsSaidInEveryLanguage(t *testing.T) {
 // TestReport_OfARunOfTheSchedule: how it ended, whom it set aside by name and reason, what to do; for people, programs and as a file.
 func TestReport_OfARunOfTheSchedule(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestReport_OfARunOfTheSchedule(t *testing.T) {
 // A window that is named by nothing, as by the empty variable of a script, is not the latest one.
 func TestRun_OfAWindowWithoutAName(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestRun_OfAWindowWithoutAName(t *testing.T) {
 // A server that refuses to start promises no pages before.
 func TestServe_RefusesBeforeItSaysWhereThePagesAre(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

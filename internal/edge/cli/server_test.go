@@ -9,33 +9,35 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"usher/internal/domain/testdb"
 )
 
 // TestServers_ThatCannotBeUsed: each says in one sentence what is wrong, and no password.
 func TestServers_ThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	migrated, err := freshDatabase(t.Context())
+	migrated, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty, err := databaseFrom(t.Context(), "")
+	empty, err := testdb.Create(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := databaseFrom(t.Context(), "")
+	old, err := testdb.Create(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
 		`create role clerk login password 'sekret'`, `create role stranger login password 'sekret'`, `grant usher_app to clerk`,
 	} {
-		if err := administer(t.Context(), statement); err != nil {
+		if err := testdb.Administer(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
 		for _, statement := range []string{`drop role clerk`, `drop role stranger`} {
-			if err := administer(context.Background(), statement); err != nil {
+			if err := testdb.Administer(context.Background(), statement); err != nil {
 				t.Error(err)
 			}
 		}
@@ -61,7 +63,7 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 		"not its user":    {as(t, migrated, "stranger"), 1, "The user stranger may not work as the role usher_app."},
 		"not the owner":   {as(t, migrated, "clerk"), 0, ""},
 		"no such user":    {as(t, migrated, "nobody_of_this_name"), 1, "The database does not answer"},
-		"no such name":    {strings.Replace(migrated, "story_", "absent_", 1), 1, "The database does not answer: it has no database of that name."},
+		"no such name":    {strings.Replace(migrated, "test_", "absent_", 1), 1, "The database does not answer: it has no database of that name."},
 		"malformed":       {"postgres://u:sekret@[::1/x", 2, "USHER_DATABASE_URL cannot be read."},
 		"not the port":    {"postgres://u:sekret@localhost:port/x", 2, "USHER_DATABASE_URL cannot be read."},
 		"a setting wrong": {"postgres://u:sekret@localhost/x?sslmode=perhaps", 2, "USHER_DATABASE_URL cannot be read."},
@@ -81,7 +83,7 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 // A full disk of the server stops a run with a sentence of its own; with room made, the same command does the rest.
 func TestServers_DiskFull(t *testing.T) {
 	t.Parallel()
-	database, err := freshDatabase(t.Context())
+	database, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"usher/internal/domain/testdb"
 )
 
 // TestStories tells what people do with the program, one file a story. Beside testscript's own
@@ -51,11 +53,15 @@ func TestStories(t *testing.T) {
 // prepare gives the story a database of its own. A story about a private server empties
 // USHER_DATABASE_URL and uses $PRIVATE, a directory that PostgreSQL's account may enter.
 func prepare(env *testscript.Env) error {
-	url, err := freshDatabase(env.T().(interface{ testing.TB }).Context())
+	url, err := testdb.Fresh(env.T().(interface{ testing.TB }).Context())
 	if err != nil {
 		return err
 	}
-	private, err := os.MkdirTemp(shared.dir, "private-")
+	parent, err := testdb.Dir()
+	if err != nil {
+		return err
+	}
+	private, err := os.MkdirTemp(parent, "private-")
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"usher/internal/domain/testdb"
 	"usher/internal/edge/cli"
 )
 
@@ -29,6 +31,9 @@ func ordinary(folder string) map[string]string {
 	}
 }
 
+// strangeParts share the commands out, so that they are typed at the same time.
+const strangeParts = 4
+
 // TestStrangeValues_OfEveryCommand puts each strange value in each place of each command. Whatever
 // comes of it is said in a sentence, and never is it a fault of the program.
 func TestStrangeValues_OfEveryCommand(t *testing.T) {
@@ -36,39 +41,58 @@ func TestStrangeValues_OfEveryCommand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("types hundreds of commands")
 	}
-	url, err := freshDatabase(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := school(t, []string{"USHER_DATABASE_URL=" + url}, true)
-	values := ordinary(folder)
-	log := filepath.Join(folder, "usher.log")
 	commands, err := cli.Commands()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, node := range commands {
-		if strings.Contains(node.FullPath(), "bench") { // needs minutes when its values are good
-			continue
-		}
-		for _, place := range places(node) {
-			for _, value := range strange {
-				args := append([]string{"--database", url, "--log", log}, line(t, node, values, place, value)...)
-				var out, errs bytes.Buffer
-				code := cli.Main(args, &out, &errs)
-				if code < 0 || code > 2 || unfit.MatchString(strings.ReplaceAll(out.String()+errs.String(), value, "")) {
-					t.Errorf("%q: exit code %d\n%s%s", args[4:], code, &out, &errs)
-				}
-				if code != 0 && (out.Len() > 0 || errs.Len() == 0) {
-					t.Errorf("%q: exit code %d without a sentence alone\n%s%s", args[4:], code, &out, &errs)
-				}
-				if fault, err := os.ReadFile(log); err == nil {
-					t.Errorf("%q is a fault: %s", args[4:], fault)
-					if err := os.Remove(log); err != nil {
-						t.Fatal(err)
-					}
+	for part := range strangeParts {
+		t.Run(fmt.Sprint("part ", part), func(t *testing.T) {
+			t.Parallel()
+			var mine []*kong.Node
+			for i, node := range commands {
+				if i%strangeParts == part && !strings.Contains(node.FullPath(), "bench") { // needs minutes when its values are good
+					mine = append(mine, node)
 				}
 			}
+			typeStrangeValues(t, mine)
+		})
+	}
+}
+
+// typeStrangeValues types the commands on a database of their own, as a user who has nothing to migrate at each of them.
+func typeStrangeValues(t *testing.T, commands []*kong.Node) {
+	url, err := testdb.Fresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url = testdb.AsVisitor(url)
+	folder := school(t, []string{"USHER_DATABASE_URL=" + url}, true)
+	values := ordinary(folder)
+	log := filepath.Join(folder, "usher.log")
+	for _, node := range commands {
+		for _, place := range places(node) {
+			for _, value := range strange {
+				typeStrangely(t, url, log, line(t, node, values, place, value), value)
+			}
+		}
+	}
+}
+
+// typeStrangely fails the test unless whatever comes of the words is a sentence for a person, and no fault.
+func typeStrangely(t *testing.T, url, log string, words []string, value string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := cli.Main(append([]string{"--database", url, "--log", log}, words...), &out, &errs)
+	if code < 0 || code > 2 || unfit.MatchString(strings.ReplaceAll(out.String()+errs.String(), value, "")) {
+		t.Errorf("%q: exit code %d\n%s%s", words, code, &out, &errs)
+	}
+	if code != 0 && (out.Len() > 0 || errs.Len() == 0) {
+		t.Errorf("%q: exit code %d without a sentence alone\n%s%s", words, code, &out, &errs)
+	}
+	if fault, err := os.ReadFile(log); err == nil {
+		t.Errorf("%q is a fault: %s", words, fault)
+		if err := os.Remove(log); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"usher/internal/base/mail/smtpfault"
+	"usher/internal/domain/testdb"
 )
 
 // theatre has two events; one has a reservation that is told by e-mail, one that has no address, and one that its server refuses.
 func theatre(t *testing.T) *telling {
 	t.Helper()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"usher/internal/base/mail/smtpfault"
+	"usher/internal/domain/testdb"
 	"usher/internal/edge/cli"
 )
 
@@ -22,7 +23,7 @@ type telling struct {
 
 func toTell(t *testing.T) *telling {
 	t.Helper()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

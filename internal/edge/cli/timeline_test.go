@@ -11,6 +11,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/domain/schema"
+	"usher/internal/domain/testdb"
 	"usher/internal/domain/timeline"
 	"usher/internal/edge/cli"
 )
@@ -19,7 +20,7 @@ import (
 // changed the database past the program.
 func TestTimeline_SealsAndTheirCheck(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"usher/internal/domain/testdb"
 	"usher/internal/edge/cli"
 )
 
 // Whoever builds a receiver tries it, and reads what it answered.
 func TestWebhook_Test(t *testing.T) {
 	t.Parallel()
-	url, err := freshDatabase(t.Context())
+	url, err := testdb.Fresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
