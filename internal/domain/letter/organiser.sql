@@ -17,7 +17,9 @@ select coalesce(n.with_id, n.id) as told_by, n.id as notice_id, n.subject, coale
       left join reservation r on (r.organisation_id, r.id) = (d.organisation_id, d.reservation_id)
      where n.subject = 'refund' and d.organisation_id = $1 and d.id = n.subject_id and d.failure <> 'withdrawn') f on true
   left join lateral (
-    select m.id, m.amount_minor, m.currency, m.reason, y.name as gateway
+    select m.id, coalesce((select p.amount_minor from payment p
+                            where p.organisation_id = $1 and p.gateway_notice_id = m.id and p.kind = 'refunded'), m.amount_minor) as amount_minor,
+           m.currency, m.reason, y.name as gateway
       from gateway_notice m join gateway y on (y.organisation_id, y.id) = (m.organisation_id, m.gateway_id)
      where n.subject = 'gateway_notice' and m.organisation_id = $1 and m.id = n.subject_id and m.state = 'exception' and m.settled_at is null) q on true
  where num_nonnulls(f.id, q.id) = 1

@@ -308,17 +308,16 @@ select organisation_id, kind, $4, gateway_id, gateway_notice_id, gateway_key, am
 // to be there again.
 func Undo(ctx context.Context, tx pgx.Tx, s Setup, actor string, refundedKeys ...string) (minor int64, err error) {
 	err = tx.QueryRow(ctx, `
-insert into payment (organisation_id, kind, reservation_id, gateway_id, gateway_notice_id, amount_minor, currency, method, received_at, idempotency_key,
-                     reverses_id, reason, actor)
-select p.organisation_id, 'reversed', p.reservation_id, p.gateway_id, p.gateway_notice_id, p.amount_minor, p.currency, p.method, clock(),
-       'not gone ' || p.id, p.id, 'refund_failed', $4
-  from payment p join gateway_notice n on (n.organisation_id, n.id) = (p.organisation_id, p.gateway_notice_id)
- where p.organisation_id = $1 and p.gateway_id = $2 and p.kind = 'refunded' and n.key = any($3)
-on conflict (organisation_id, idempotency_key) do nothing
-returning amount_minor`, s.OrganisationID, s.ID, refundedKeys, actor).Scan(&minor)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	}
+with undone as (
+  insert into payment (organisation_id, kind, reservation_id, gateway_id, gateway_notice_id, amount_minor, currency, method, received_at, idempotency_key,
+                       reverses_id, reason, actor)
+  select p.organisation_id, 'reversed', p.reservation_id, p.gateway_id, p.gateway_notice_id, p.amount_minor, p.currency, p.method, clock(),
+         'not gone ' || p.id, p.id, 'refund_failed', $4
+    from payment p join gateway_notice n on (n.organisation_id, n.id) = (p.organisation_id, p.gateway_notice_id)
+   where p.organisation_id = $1 and p.gateway_id = $2 and p.kind = 'refunded' and n.key = any($3)
+  on conflict (organisation_id, idempotency_key) do nothing
+  returning amount_minor)
+select coalesce(sum(amount_minor), 0)::bigint from undone`, s.OrganisationID, s.ID, refundedKeys, actor).Scan(&minor)
 	if err != nil {
 		return 0, fmt.Errorf("take the refund back: %w", err)
 	}

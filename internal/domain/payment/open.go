@@ -92,10 +92,16 @@ const Fault = "fault"
 func LockNotice(ctx context.Context, tx pgx.Tx, organisationID, id int64) (n GatewayNotice, s Setup, reason string, err error) {
 	var gateway int64
 	var open bool
+	var part *int64
 	err = tx.QueryRow(ctx, `
-select `+noticeColumns+`, gateway_id, reason, state <> 'applied' and settled_at is null or reason = $3 from gateway_notice
- where organisation_id = $1 and id = $2 for no key update`, organisationID, id, Fault).Scan(
-		&n.ID, &n.Key, &n.Kind, &n.CheckoutKey, &n.GatewayKey, &n.AmountMinor, &n.FeeMinor, &n.Currency, &n.OccurredAt, &n.Words, &gateway, &reason, &open)
+select `+noticeColumns+`, gateway_id, reason, state <> 'applied' and settled_at is null or reason = $3, part_minor from gateway_notice n
+ cross join lateral (select (select p.amount_minor from payment p
+                              where p.organisation_id = n.organisation_id and p.gateway_notice_id = n.id and p.kind = 'refunded') as part_minor) w
+ where organisation_id = $1 and id = $2 for no key update of n`, organisationID, id, Fault).Scan(
+		&n.ID, &n.Key, &n.Kind, &n.CheckoutKey, &n.GatewayKey, &n.AmountMinor, &n.FeeMinor, &n.Currency, &n.OccurredAt, &n.Words, &gateway, &reason, &open, &part)
+	if part != nil { // of what went back outside, what tickets stand on; the rest was due
+		n.AmountMinor = *part
+	}
 	number := "N" + strconv.FormatInt(id, 10)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

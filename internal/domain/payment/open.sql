@@ -1,7 +1,10 @@
 -- What a person must look at, and what is to go back, oldest first.
 select number, what, state, reason, failure, amount_minor, currency, gateway, gateway_kind, reservation, at, settled_at, settled_by
   from (
-    select 'N' || n.id as number, n.state as what, n.state, n.reason, '' as failure, n.amount_minor, n.currency, g.name as gateway, g.kind as gateway_kind,
+    select 'N' || n.id as number, n.state as what, n.state, n.reason, '' as failure,
+           -- Of what went back outside a part may have been due: a person says for what the rest was.
+           coalesce((select p.amount_minor from payment p where p.organisation_id = n.organisation_id and p.gateway_notice_id = n.id and p.kind = 'refunded'),
+                    n.amount_minor) as amount_minor, n.currency, g.name as gateway, g.kind as gateway_kind,
            coalesce((select r.reference from payment p join reservation r on (r.organisation_id, r.id) = (p.organisation_id, p.reservation_id)
                       where p.organisation_id = n.organisation_id and p.gateway_notice_id = n.id order by p.id desc limit 1), '') as reservation,
            n.received_at as at, n.settled_at, coalesce(n.settled_by, '') as settled_by

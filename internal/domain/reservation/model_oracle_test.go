@@ -22,6 +22,56 @@ type book struct {
 	said    map[string]bool       // what the gateway said
 	decide  []bookQuestion        // what a person must look at
 	refunds int
+	where   map[string]*bookSitting
+}
+
+// bookSitting is where and when a sitting is.
+type bookSitting struct {
+	room     string
+	begins   time.Duration // since the book began
+	revision int
+}
+
+// evening is when sittings begin, so many days after the first: the book begins on 4 May at ten.
+func evening(day int) time.Duration { return (28*24 + 10 + time.Duration(day)*24) * time.Hour }
+
+// roomHolds are how many people rooms hold that sittings may be moved to; of the Studio nobody has said it.
+var roomHolds = map[string]int{"Hall": 30, "Attic": 4}
+
+// moveTo says what forbids that a sitting goes to a room and a time.
+func (b *book) moveTo(sitting, room string, begins time.Duration) (refusals []string) {
+	at := b.where[sitting]
+	if b.off[eventOf(sitting)] {
+		return []string{"event_stays_cancelled"}
+	}
+	if at.room == room && at.begins == begins {
+		return nil
+	}
+	for other, there := range b.where {
+		if other != sitting && there.room == room && there.begins == begins && !b.off[eventOf(other)] {
+			refusals = append(refusals, "room_busy")
+		}
+	}
+	if most, bounded := roomHolds[room]; bounded && room != at.room {
+		people, highest := 0, 0
+		for i, seat := range roomSeats(sitting) {
+			if b.taken(sitting + " " + seat) {
+				people, highest = people+1, i+1
+			}
+		}
+		if people > most || highest > most {
+			refusals = append(refusals, "room_too_small")
+		}
+	}
+	return refusals
+}
+
+// clearLapsed is what a move does with holds in the room that are over: they stand in nobody's way.
+func (b *book) clearLapsed(room string) {
+	maps.DeleteFunc(b.stays, func(seat string, s *stay) bool {
+		sitting, _, _ := strings.Cut(seat, " ")
+		return b.where[sitting].room == room && !b.off[eventOf(sitting)] && !b.holds(s)
+	})
 }
 
 // stay is somebody on a seat, for good or until an instant, which is not included.
@@ -51,6 +101,7 @@ type bookPage struct {
 	gateway, key string
 	minor        int64
 	live         bool
+	over         bool // Stripe's: paid or expired there
 }
 
 type bookSum struct {
@@ -59,6 +110,7 @@ type bookSum struct {
 	minor, back            int64
 	due                    []*bookDue
 	byHand                 []int64         // that was paid out, and of which the gateway has not spoken
+	gone                   []*bookDue      // that the gateway gave back when it was asked
 	disputes               map[string]bool // by name; whether it is open
 }
 
@@ -71,18 +123,23 @@ type bookBack struct {
 type bookDue struct {
 	number int
 	minor  int64
+	state  string // due, asked, failed; of a gateway that is asked
+	name   string // the gateway's, once it has it
 }
 
 // bookQuestion is something that a person must look at.
 type bookQuestion struct {
 	key, why string
 	sum      *bookSum // nobody's money
-	minor    int64    // that went back for no ticket
+	minor    int64    // that went back and was for a ticket or for none: what was due is not in it
 	order    *bookOrder
 }
 
 func newBook() *book {
-	return &book{off: map[string]bool{}, stays: map[string]*stay{}, byKey: map[string]*bookOrder{}, early: map[string][]bookBack{}, said: map[string]bool{}}
+	return &book{
+		off: map[string]bool{}, stays: map[string]*stay{}, byKey: map[string]*bookOrder{}, early: map[string][]bookBack{}, said: map[string]bool{},
+		where: map[string]*bookSitting{"S1": {"Hall", evening(0), 1}, "S2": {"Studio", evening(1), 1}, "R1": {"Studio", evening(2), 1}},
+	}
 }
 
 // What is sold: an event's hold, its longest, its limit, and what its cancelling costs in percent.
@@ -150,6 +207,10 @@ func (o *bookOrder) cost() (cost int64) {
 		cost += t.price
 	}
 	return cost
+}
+
+func (s *bookSum) disputed() bool {
+	return slices.Contains(slices.Collect(maps.Values(s.disputes)), true)
 }
 
 func (s *bookSum) dueMinor() (due int64) {
@@ -321,7 +382,7 @@ func (b *book) owe(o *bookOrder, minor int64) {
 func (b *book) promise(s *bookSum, minor int64) {
 	if minor > 0 {
 		b.refunds++
-		s.due = append(s.due, &bookDue{b.refunds, minor})
+		s.due = append(s.due, &bookDue{number: b.refunds, minor: minor, state: "due"})
 	}
 }
 
@@ -353,7 +414,7 @@ func (b *book) confirm(o *bookOrder) bool {
 // disputed tells whether a dispute about a payment of an order is open.
 func (b *book) disputed(o *bookOrder) bool {
 	return slices.ContainsFunc(b.ledger, func(s *bookSum) bool {
-		return s.order == o && slices.Contains(slices.Collect(maps.Values(s.disputes)), true)
+		return s.order == o && s.disputed()
 	})
 }
 
@@ -398,6 +459,14 @@ func (b *book) nobodys(s *bookSum, early []bookBack) {
 	}
 	if s.back < s.minor {
 		b.decide = append(b.decide, bookQuestion{key: "paid " + s.key, why: "nobody", sum: s})
+	}
+}
+
+// unpaid is a page at which nobody paid: without another an order is a cart again.
+func (b *book) unpaid(o *bookOrder, page *bookPage) {
+	page.live = false
+	if o.state == "payment_started" && !slices.ContainsFunc(o.pages, func(p *bookPage) bool { return p.live }) {
+		o.state = "held"
 	}
 }
 
@@ -448,7 +517,7 @@ func (b *book) wentBack(key string, s *bookSum, minor int64) {
 		return
 	}
 	if b.kept(o) > 0 {
-		b.decide = append(b.decide, bookQuestion{key: key, why: "part", order: o, minor: minor})
+		b.decide = append(b.decide, bookQuestion{key: key, why: "part", order: o, minor: before - b.kept(o)})
 		return
 	}
 	b.endTickets(o, o.open())
@@ -472,14 +541,6 @@ func (b *book) overtaken(s *bookSum, minor int64) {
 // stands tells that tickets of the order are somebody's for good.
 func (o *bookOrder) stands() bool {
 	return o != nil && (o.state == "confirmed" || o.state == "disputed")
-}
-
-// straddles tells that money which goes back would be in part what is due and in part what tickets stand on, beside which they stand
-// on other money: a person says for which ticket all of it was, and the tables cannot say of what part. The model leaves it out.
-func (b *book) straddles(s *bookSum, minor int64) bool {
-	beside := s.minor - s.back - s.dueMinor()
-	return s.order.stands() && s.dueMinor() > 0 && beside > 0 && minor > beside && b.kept(s.order) > beside &&
-		!slices.ContainsFunc(s.due, func(d *bookDue) bool { return d.minor == minor })
 }
 
 // chargedBack is a dispute that is lost.
@@ -605,6 +666,14 @@ func (b *book) lines() (lines []string) {
 			ref = s.order.ref
 		}
 		lines = append(lines, fmt.Sprintf("money %s %s %d %s back %d due %d", s.key, ref, s.minor, s.currency, s.back, s.dueMinor()))
+		for _, d := range s.due {
+			if s.gateway == "stripe" {
+				lines = append(lines, fmt.Sprintf("refund %s %d %s", s.key, d.minor, d.state))
+			}
+		}
+	}
+	for name, at := range b.where {
+		lines = append(lines, fmt.Sprintf("sitting %s %s %d revision %d", name, at.room, int(at.begins.Seconds()), at.revision))
 	}
 	for _, q := range b.decide {
 		lines = append(lines, "decide "+q.key)

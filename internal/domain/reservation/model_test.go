@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/url"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +21,7 @@ import (
 	"usher/internal/base/webhook"
 	"usher/internal/domain/event"
 	"usher/internal/domain/payment"
+	"usher/internal/domain/seating"
 )
 
 // Where the environment says so, the model goes another way, or further.
@@ -39,6 +40,7 @@ type shop struct {
 	desks    []*Desk
 	requests map[*bookOrder]Request
 	notices  []map[string]any // that came, for repeats
+	events   [][]byte         // the same, of Stripe
 	names    int
 	cuts     int
 	done     map[string]int // steps by name, of those that were not refused
@@ -85,8 +87,11 @@ insert into event (organisation_id, id, slug, name, state, currency, time_zone, 
 values (1, 3, 'revue', 'The revue', 'on_sale', 'EUR', 'Europe/Paris', 420, 1200);
 insert into ticket_kind (organisation_id, id, event_id, code, name) values (1, 4, 3, 'full', 'Full price');
 insert into price (organisation_id, event_id, kind_id, amount_minor) values (1, 3, 4, 3000);
-insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from) values
-  (1, 4, 3, 3, 'R1', '2026-06-03 20:00Z', '2026-06-03 22:00Z', 6, 'sitting')`)
+insert into room (organisation_id, id, centre_id, name, capacity) values (1, 4, 1, 'Attic', 4);
+update sitting set capacity = 5 where id = 2;
+insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, capacity, places, places_from) values
+  (1, 4, 3, 3, 'R1', '2026-06-03 20:00Z', '2026-06-03 22:00Z', 6, 6, 'sitting')`)
+	s.stripe.HoldRefunds()
 	// A process that dies at the commit: its session is ended when everything was written. Whatever happens stands in the timeline.
 	s.exec(`
 create table cut (cutting boolean not null);
@@ -103,7 +108,7 @@ create constraint trigger cut after insert on timeline deferrable initially defe
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s=%d %s=%d goes the same way again; the last steps were:\n%s", modelSeed, seed, modelSteps, len(s.trace),
-				strings.Join(s.trace[max(0, len(s.trace)-25):], "\n"))
+				strings.Join(s.trace[max(0, len(s.trace)-950):], "\n"))
 		}
 	})
 	return s
@@ -139,6 +144,11 @@ func (s *shop) acts() []bookAct {
 		{5, s.settleSomething},
 		{5, s.sweep},
 		{3, s.freeSomething},
+		{5, s.payAtStripe},
+		{5, s.askRefunds},
+		{4, s.endRefund},
+		{5, s.askAgain},
+		{4, s.moveSomething},
 		{1, s.wholeCancelEvent},
 	}
 }
@@ -218,17 +228,25 @@ select format('ticket %s %s %s %s %s %s%s', r.reference, l.number, s.reference, 
   join sitting s on s.id = k.sitting_id
 union all
 select format('money %s %s %s %s back %s due %s', p.gateway_key, coalesce(r.reference, 'nobody'), p.amount_minor, p.currency,
-         (select coalesce(sum(o.amount_minor), 0) from payment o where o.refunds_id = p.id and o.kind in ('refunded', 'charged_back')),
+         (select coalesce(sum(o.amount_minor), 0) from payment o where o.refunds_id = p.id and o.kind in ('refunded', 'charged_back')
+     and not exists (select from payment u where u.reverses_id = o.id)),
          (select coalesce(sum(f.amount_minor), 0) from refund f where f.payment_id = p.id and f.state <> 'done'))
   from payment p left join reservation r on r.id = p.reservation_id
  where p.kind = 'received' and not exists (select from payment u where u.reverses_id = p.id)
+union all
+select format('refund %s %s %s', p.gateway_key, f.amount_minor, f.state)
+  from refund f join payment p on p.id = f.payment_id join gateway g on g.id = p.gateway_id and g.kind = 'stripe' where f.state <> 'done'
+union all
+select format('sitting %s %s %s revision %s', s.reference, r.name, extract(epoch from s.starts_at - $1::timestamptz)::int, s.revision)
+  from sitting s join room r on r.id = s.room_id where s.organisation_id = 1
 union all
 select 'decide ' || n.key from gateway_notice n where n.state = 'exception' and n.settled_at is null
 union all
 select 'two on one seat' from claim where released_at is null group by sitting_id, seat_number having count(*) > 1
 union all
 select 'more back than in' from payment p where p.kind = 'received' and p.amount_minor <
-  (select coalesce(sum(o.amount_minor), 0) from payment o where o.refunds_id = p.id and o.kind in ('refunded', 'charged_back'))`, s.begun)
+  (select coalesce(sum(o.amount_minor), 0) from payment o where o.refunds_id = p.id and o.kind in ('refunded', 'charged_back')
+     and not exists (select from payment u where u.reverses_id = o.id))`, s.begun)
 	s.must(err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	s.must(err)
@@ -498,8 +516,9 @@ func (s *shop) startToPay() {
 		refusals = notHeld(state)
 	}
 	var started Started
-	s.do(fmt.Sprintf("pay %s by %s, %d", o.ref, buyer, left), refusals, func() (err error) {
-		started, err = StartPayment(s.Context(), s.db, Buyer, o.ref, Paying{Gateway: "money", Contact: Contact{Name: "Buyer", Email: buyer}, Return: "https://shop.example/"})
+	gateway := []string{"money", "money", "stripe"}[s.dice.IntN(3)]
+	s.do(fmt.Sprintf("pay %s by %s, %d, %s", o.ref, buyer, left, gateway), refusals, func() (err error) {
+		started, err = StartPayment(s.Context(), s.db, Buyer, o.ref, Paying{Gateway: gateway, Contact: Contact{Name: "Buyer", Email: buyer}, Return: "https://shop.example/"})
 		return err
 	}, func() {
 		if state != "held" && state != "payment_started" {
@@ -511,22 +530,25 @@ func (s *shop) startToPay() {
 			return
 		}
 		s.renew(o)
-		s.sentTo(o, started.URL, left)
+		s.sentTo(o, gateway, started.URL, left)
 	})
 }
 
 // sentTo is the page to which a buyer was sent: the one there is for the same sum, or another.
-func (s *shop) sentTo(o *bookOrder, address string, left int64) {
+func (s *shop) sentTo(o *bookOrder, gateway, address string, left int64) {
 	parsed, err := url.Parse(address)
 	s.must(err)
 	key := parsed.Query().Get("ref")
+	if gateway == "stripe" {
+		key = path.Base(parsed.Path)
+	}
 	for _, page := range slices.Backward(o.pages) {
-		if page.live && page.minor == left {
+		if page.live && page.gateway == gateway && page.minor == left {
 			s.equal("the page there is", key, page.key)
 			return
 		}
 	}
-	o.pages = append(o.pages, &bookPage{gateway: "money", key: key, minor: left, live: true})
+	o.pages = append(o.pages, &bookPage{gateway: gateway, key: key, minor: left, live: true})
 	o.state, o.paid = "payment_started", true
 }
 
@@ -550,13 +572,60 @@ func (s *shop) hear(name string, facts map[string]any, then func()) {
 	})
 }
 
+// pages are those of an order at a gateway.
+func (o *bookOrder) pagesAt(gateway string) (at []*bookPage) {
+	for _, page := range o.pages {
+		if page.gateway == gateway {
+			at = append(at, page)
+		}
+	}
+	return at
+}
+
+// hearStripe delivers what Stripe says until it is taken: so does Stripe.
+func (s *shop) hearStripe(name string, event []byte, then func()) {
+	for taken := false; !taken; {
+		s.do(name, nil, func() error {
+			s.stripe.SetNow(s.begun.Add(s.now()))
+			s.boxOffice.now = s.begun.Add(s.now())
+			return s.deliver(event)
+		}, func() { taken = true; then() })
+	}
+	s.events = append(s.events, event)
+}
+
+// payAtStripe pays on a page of Stripe's, in time or not, or lets it expire; or Stripe says again what it said.
+func (s *shop) payAtStripe() {
+	if s.dice.IntN(6) == 0 {
+		if event := one(s, s.events); event != nil {
+			s.do("repeat-stripe", nil, func() error { return s.deliver(event) }, func() {})
+		}
+		return
+	}
+	o := s.order("payment_started", "payment_started", "lapsed", "cancelled")
+	if o == nil {
+		return
+	}
+	page := one(s, slices.DeleteFunc(o.pagesAt("stripe"), func(p *bookPage) bool { return p.over }))
+	if page == nil {
+		return
+	}
+	page.over = true
+	if s.dice.IntN(6) == 0 {
+		s.hearStripe("expired "+page.key, s.stripe.Expire(page.key), func() { s.unpaid(o, page) })
+		return
+	}
+	event, intent := s.stripe.Pay(page.key)
+	s.hearStripe("paid-stripe "+intent, event, func() { s.paid("stripe", intent, o, page, page.minor, "EUR") })
+}
+
 // payNotice pays at a page that there was, the right sum or not, in time or not; or what nobody asked for.
 func (s *shop) payNotice() {
 	o := s.order("payment_started", "payment_started", "lapsed", "cancelled")
 	if o == nil {
 		return
 	}
-	page := one(s, o.pages)
+	page := one(s, o.pagesAt("money"))
 	facts := map[string]any{"type": "paid", "id": s.name("op"), "currency": "EUR", "reference": "nobody's", "amount_minor": 2000}
 	if page == nil {
 		if s.dice.IntN(4) == 0 {
@@ -590,17 +659,12 @@ func (s *shop) repeatNotice() {
 
 func (s *shop) failNotice() {
 	o := s.order("payment_started")
-	if o == nil || len(o.pages) == 0 {
+	if o == nil || len(o.pagesAt("money")) == 0 {
 		return
 	}
-	page := one(s, o.pages)
+	page := one(s, o.pagesAt("money"))
 	facts := map[string]any{"type": []string{"failed", "expired"}[s.dice.IntN(2)], "id": s.name("no"), "reference": page.key}
-	s.hear("unpaid", facts, func() {
-		page.live = false
-		if o.state == "payment_started" && !slices.ContainsFunc(o.pages, func(p *bookPage) bool { return p.live }) {
-			o.state = "held"
-		}
-	})
+	s.hear("unpaid", facts, func() { s.unpaid(o, page) })
 }
 
 // timePasses moves the clock, often to the very instant at which a hold ends, or to just before it.
@@ -715,9 +779,6 @@ func (s *shop) backOutside() {
 	case s.dice.IntN(2) == 0:
 		minor = 1 + s.dice.Int64N(minor)
 	}
-	if s.straddles(sum, minor) {
-		minor = sum.minor - sum.back - sum.dueMinor()
-	}
 	facts := map[string]any{"type": "refunded", "id": s.name("bk"), "payment": sum.key, "amount_minor": minor, "currency": sum.currency}
 	s.hear("outside", facts, func() { s.wentBack("refunded "+facts["id"].(string), sum, minor) })
 }
@@ -725,10 +786,10 @@ func (s *shop) backOutside() {
 // backBeforePaid is told of money that goes back, and only then that it was paid.
 func (s *shop) backBeforePaid() {
 	o := s.order("payment_started", "lapsed", "confirmed")
-	if o == nil || len(o.pages) == 0 {
+	if o == nil || len(o.pagesAt("money")) == 0 {
 		return
 	}
-	page, key := one(s, o.pages), s.name("op")
+	page, key := one(s, o.pagesAt("money")), s.name("op")
 	minor := page.minor
 	if s.kept(o) == 0 && minor == o.cost() && s.dice.IntN(3) == 0 {
 		minor = 1 + s.dice.Int64N(minor)
@@ -804,28 +865,135 @@ func (s *shop) cash() {
 	}, func() { s.paid("counter", key, o, nil, amount, "EUR") })
 }
 
-// payOut pays by hand what is due.
-func (s *shop) payOut() {
-	var owing []*bookSum
+// owing are the payments of which something is due.
+func (s *shop) owing() (owing []*bookSum) {
 	for _, sum := range s.ledger {
 		if len(sum.due) > 0 {
 			owing = append(owing, sum)
 		}
 	}
-	sum := one(s, owing)
+	return owing
+}
+
+// refund is the number of what is due of a payment, the nth of it, and the gateway's name of it.
+func (s *shop) refund(sum *bookSum, nth int) (number, name string) {
+	s.must(s.owner.QueryRow(s.Context(), `
+select 'R' || f.id, f.gateway_key from refund f join payment p on p.id = f.payment_id
+ where p.gateway_key = $1 and f.state <> 'done' order by f.id offset $2 limit 1`, sum.key, nth).Scan(&number, &name))
+	return number, name
+}
+
+// askRefunds has Stripe asked for what is due there; what it was asked for is on its way until it says what became of it.
+func (s *shop) askRefunds() {
+	s.do("ask", nil, func() error {
+		asked, err := AskRefunds(s.Context(), s.db, 1000)
+		return errors.Join(append(asked.Errors, err)...)
+	}, func() {
+		for _, sum := range s.ledger {
+			for _, due := range sum.due {
+				if sum.gateway == "stripe" && due.state == "due" {
+					due.state = "asked"
+				}
+			}
+		}
+	})
+}
+
+// endRefund is Stripe that says of a refund that it went, or that the bank did not take it: also after it had said that it went.
+func (s *shop) endRefund() {
+	sum := one(s, slices.DeleteFunc(slices.Clone(s.ledger), func(sum *bookSum) bool {
+		asked := slices.ContainsFunc(sum.due, func(d *bookDue) bool { return d.state == "asked" })
+		return sum.gateway != "stripe" || !asked && len(sum.gone) == 0
+	}))
+	if sum == nil {
+		return
+	}
+	nth := slices.IndexFunc(sum.due, func(d *bookDue) bool { return d.state == "asked" })
+	if nth < 0 || len(sum.gone) > 0 && s.dice.IntN(3) == 0 {
+		due := sum.gone[0]
+		s.hearStripe("not-taken "+due.name, s.stripe.FailRefund(due.name), func() {
+			sum.gone, sum.back, due.state = sum.gone[1:], sum.back-due.minor, "failed"
+			sum.due = append(sum.due, due)
+			slices.SortFunc(sum.due, func(a, b *bookDue) int { return a.number - b.number })
+		})
+		return
+	}
+	due := sum.due[nth]
+	if _, due.name = s.refund(sum, nth); s.dice.IntN(2) == 0 {
+		s.hearStripe("failed "+due.name, s.stripe.FailRefund(due.name), func() { due.state = "failed" })
+		return
+	}
+	s.hearStripe("went "+due.name, s.stripe.Settle(due.name), func() {
+		sum.due, sum.gone, sum.back = slices.Delete(sum.due, nth, nth+1), append(sum.gone, due), sum.back+due.minor
+	})
+}
+
+// askAgain has a gateway asked anew: only for what failed, and where it can be asked at all.
+func (s *shop) askAgain() {
+	sum := one(s, s.owing())
+	if sum == nil {
+		return
+	}
+	nth := max(0, slices.IndexFunc(sum.due, func(d *bookDue) bool { return d.state == "failed" }))
+	number, _ := s.refund(sum, nth)
+	var refusals []string
+	switch {
+	case sum.gateway != "stripe":
+		refusals = []string{"refund_by_hand"}
+	case sum.due[nth].state != "failed":
+		refusals = []string{"refund_not_failed"}
+	}
+	s.do("ask-again "+number, refusals, func() error {
+		_, err := AskAgain(s.Context(), s.db, s.admin, s.org, number)
+		return err
+	}, func() { sum.due[nth].state = "due" })
+}
+
+// moveSomething moves a sitting: everybody keeps their seat, or it stays where it is.
+func (s *shop) moveSomething() {
+	name := []string{"S1", "S2", "R1"}[s.dice.IntN(3)]
+	room, begins := s.where[name].room, evening(s.dice.IntN(4))
+	if name != "S1" {
+		room = []string{"Studio", "Attic"}[s.dice.IntN(2)]
+	}
+	var moved seating.MovedEventSitting
+	s.do(fmt.Sprint("move ", name, " to ", room, " ", begins), s.moveTo(name, room, begins), func() (err error) {
+		moved, err = seating.MoveEventSitting(s.Context(), s.db, s.admin, eventOf(name), name, seating.EventSittingMove{Room: room, StartsAt: s.begun.Add(begins)})
+		return err
+	}, func() {
+		at := s.where[name]
+		if at.room == room && at.begins == begins {
+			return
+		}
+		at.room, at.begins, at.revision = room, begins, at.revision+1
+		s.clearLapsed(room)
+		people := 0
+		for _, seat := range roomSeats(name) {
+			if s.taken(name + " " + seat) {
+				people++
+			}
+		}
+		s.equal("people of "+name, moved.People, people)
+	})
+}
+
+// payOut pays by hand what is due.
+func (s *shop) payOut() {
+	sum := one(s, s.owing())
 	if sum == nil {
 		return
 	}
 	due := sum.due[0]
-	var number int64
-	s.must(s.owner.QueryRow(s.Context(), `
-select f.id from refund f join payment p on p.id = f.payment_id where p.gateway_key = $1 and f.state <> 'done' order by f.id limit 1`, sum.key).Scan(&number))
+	number, _ := s.refund(sum, 0)
 	var refusals []string
-	if slices.Contains(slices.Collect(maps.Values(sum.disputes)), true) {
+	switch {
+	case sum.disputed():
 		refusals = []string{"refund_disputed"}
+	case sum.gateway == "stripe" && due.state != "failed":
+		refusals = []string{"refund_by_gateway"}
 	}
 	s.do(fmt.Sprint("pay-out ", sum.key, " ", due.minor), refusals, func() error {
-		_, err := PaidOut(s.Context(), s.db, s.admin, s.org, fmt.Sprint("R", number), "7")
+		_, err := PaidOut(s.Context(), s.db, s.admin, s.org, number, "7")
 		return err
 	}, func() {
 		sum.due, sum.back, sum.byHand = sum.due[1:], sum.back+due.minor, append(sum.byHand, due.minor)

@@ -341,16 +341,14 @@ func (h *hearing) outside(ctx context.Context, tx pgx.Tx, p payment.Received) er
 	if err != nil {
 		return err
 	}
-	_, err = payment.Move(ctx, tx, h.setup, h.n, payment.Movement{
-		Kind: "refunded", ReservationID: p.ReservationID, RefundsID: p.ID, AmountMinor: h.n.AmountMinor, Actor: h.actor.Name,
-	})
-	if err != nil {
-		return err
-	}
 	if err := h.note(ctx, tx, r, "refund_outside", map[string]any{"amount": h.n.Money(), "gateway": h.setup.Name}); err != nil {
 		return err
 	}
-	if err := h.overtaken(ctx, tx, r, p, h.n.AmountMinor); err != nil || p.ReservationID == 0 {
+	went := h.n.AmountMinor
+	if err := h.moveOutside(ctx, tx, r, p); err != nil {
+		return err
+	}
+	if err := h.overtaken(ctx, tx, r, p, went); err != nil || p.ReservationID == 0 {
 		return err
 	}
 	money, err := payment.MoneyOf(ctx, tx, r.OrganisationID, r.ID)
@@ -368,6 +366,33 @@ func (h *hearing) outside(ctx context.Context, tx pgx.Tx, p payment.Received) er
 	}
 	return raiseRefunds(ctx, tx, r)
 }
+
+// moveOutside records what went back outside. Where a part of it was due and the rest is what tickets stand on, each is a row of its
+// own, and from here on the notice is about the rest alone: a person says for which ticket that was.
+func (h *hearing) moveOutside(ctx context.Context, tx pgx.Tx, r Reservation, p payment.Received) error {
+	move := func(n payment.GatewayNotice) error {
+		_, err := payment.Move(ctx, tx, h.setup, n, payment.Movement{
+			Kind: "refunded", ReservationID: p.ReservationID, RefundsID: p.ID, AmountMinor: n.AmountMinor, Actor: h.actor.Name,
+		})
+		return err
+	}
+	beside := p.LeftMinor() - p.DueMinor
+	if (r.State == Confirmed || r.State == Disputed) && beside > 0 && beside < h.n.AmountMinor {
+		due := h.n
+		due.Key, due.AmountMinor = duePart(h.n.Key), h.n.AmountMinor-beside
+		if _, err := payment.KeepNotice(ctx, tx, h.setup, &due); err != nil {
+			return err
+		}
+		if err := move(due); err != nil {
+			return err
+		}
+		h.n.AmountMinor = beside
+	}
+	return move(h.n)
+}
+
+// duePart is the name of the part of a movement that was due. No gateway's own name begins like that.
+func duePart(key string) string { return "due " + key }
 
 // What money that went back outside means for a reservation.
 type outsideRuling int
@@ -453,7 +478,8 @@ func (h *hearing) refundFailed(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	keys := []string{string(payment.NoticeRefunded) + " " + movement}
+	key := string(payment.NoticeRefunded) + " " + movement
+	keys := []string{key, duePart(key)}
 	if ours && f.DoneBy != "" && f.GatewayKey == movement && h.setup.Kind.ByHand() { // it was written down before the gateway named it
 		keys = append(keys, string(payment.NoticeRefunded)+" "+f.RequestKey())
 	}

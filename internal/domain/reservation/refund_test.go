@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"usher/internal/base/stripe/stripetest"
+	"usher/internal/domain/payment"
 )
 
 // C31: one of five, by the rule that was frozen; then the others one by one, and never more than was paid.
@@ -431,4 +432,33 @@ func TestTakeCash_SeatGone(t *testing.T) {
 	b.refusedWith(err, "reservation_not_open")
 	b.stands("refused", r, Lapsed, 0, 0, 0)
 	b.equal("rows of money", b.count(`select (select count(*) from payment) + (select count(*) from gateway_notice)`), 0)
+}
+
+// In the gateway's own screen more goes back of a payment than was due of it, and less than all that the tickets stand on: a person says
+// for which ticket the rest was, and the part that was due is for none. Where the bank does not take it, both are there again.
+func TestRefundedOutside_PartlyDue(t *testing.T) {
+	t.Parallel()
+	for _, how := range []Settlement{{Keep: true}, {Ticket: 1}} {
+		b := newBoxOffice(t)
+		r := b.hold(chosen("A1", "A2"))
+		b.pay(r, "money")
+		reference := b.checkout(r)
+		b.bridged(moved("paid", "op1", "reference", reference, "amount_minor", 3500))
+		b.bridged(moved("paid", "op2", "reference", reference, "amount_minor", 1500))
+		b.stands("paid too much", r, Confirmed, 4000, 1000, 0) // of op2: 500 are what the tickets stand on
+		b.bridged(moved("refunded", "bk1", "payment", "op2", "amount_minor", 1200))
+		b.stands("partly due", r, Confirmed, 3500, 300, 1200)
+		b.equal("open", b.open(), []string{"exception exception refund_part 500 EUR", "refund due paid_too_much 300 EUR"})
+		items, _, err := payment.Open(t.Context(), b.db, b.admin, b.org, false, 10)
+		b.must(err)
+		b.must(Settle(t.Context(), b.db, b.admin, b.org, items[0].Number, how))
+		b.stands("settled", r, Confirmed, 3500, 300, 1200)
+		b.bridged(moved("refund_failed", "bk1", "payment", "op2", "amount_minor", 1200))
+		b.bridged(moved("refund_failed", "bk1", "payment", "op2", "amount_minor", 1200))
+		kept := int64(4000)
+		if how.Ticket != 0 {
+			kept = 3500
+		}
+		b.stands("not taken", r, Confirmed, kept, 5000-kept, 0)
+	}
 }
