@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -167,4 +168,21 @@ func TestCheck(t *testing.T) {
 		b.equal("the same money", wrong, faults.Money)
 		return err
 	}))
+}
+
+// Money at the counter makes a reservation theirs although a dispute about an earlier part is open: the tickets are flagged, and the money
+// is not refused.
+func TestTakeCash_BesideADispute(t *testing.T) {
+	t.Parallel()
+	b := newBoxOffice(t)
+	r := b.hold(chosen("A1"))
+	b.pay(r, "money")
+	b.bridged(moved("paid", "op1", "reference", b.checkout(r), "amount_minor", 500))
+	b.clock(time.Hour)
+	b.sweep()
+	b.stands("lapsed", r, Lapsed, 0, 500, 0)
+	b.bridged(moved("dispute_opened", "dp1", "payment", "op1", "amount_minor", 500))
+	_, err := TakeCash(t.Context(), b.db, b.admin, r.Reference, Cash{Gateway: "counter", Receipt: "7"})
+	b.must(err)
+	b.stands("paid", r, Disputed, 2000, 500, 0)
 }

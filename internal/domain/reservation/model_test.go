@@ -108,7 +108,7 @@ create constraint trigger cut after insert on timeline deferrable initially defe
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s=%d %s=%d goes the same way again; the last steps were:\n%s", modelSeed, seed, modelSteps, len(s.trace),
-				strings.Join(s.trace[max(0, len(s.trace)-950):], "\n"))
+				strings.Join(s.trace[max(0, len(s.trace)-25):], "\n"))
 		}
 	})
 	return s

@@ -11,6 +11,7 @@ import (
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/payment"
 )
 
 // Reservation is a cart, then an order.
@@ -78,6 +79,10 @@ func (r Reservation) TotalMinor() (sum int64) {
 	}
 	return sum
 }
+
+// FeeMinor is what stays of the price of tickets that were given back. What was paid is what is kept for tickets, this fee, what went back and
+// what is to go back.
+func (r Reservation) FeeMinor(m payment.Money) int64 { return m.CostMinor - r.TotalMinor() }
 
 // Read finds a reservation by its reference, for whoever knows that.
 func Read(ctx context.Context, db *pg.DB, reference string) (r Reservation, err error) {

@@ -122,7 +122,7 @@ func takeCash(ctx context.Context, tx pgx.Tx, actor timeline.Actor, setup paymen
 		return err
 	}
 	after, err := ReadByID(ctx, tx, r.OrganisationID, r.ID)
-	if err == nil && after.State != Confirmed { // a seat of it is gone
+	if err == nil && after.State != Confirmed && after.State != Disputed { // a seat of it is gone
 		err = problem.Refused("reservation_not_open", problem.Facts{"reservation": r.Reference})
 	}
 	return err
@@ -151,7 +151,7 @@ func PaidOut(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.O
 		case f.State == payment.RefundDone: // a repeat
 			return nil
 		case f.Disputed: // the bank decides whether it goes back: it would go twice
-			return problem.Refused("refund_disputed", problem.Facts{"number": number})
+			return refundDisputed(ctx, tx, f, number)
 		case setup.Kind == payment.Stripe && f.State != payment.RefundFailed: // the gateway does it, or has done it
 			return problem.Refused("refund_by_gateway", problem.Facts{"number": number, "gateway": setup.Name})
 		}
@@ -183,7 +183,7 @@ func AskAgain(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.
 		case setup.Kind.ByHand():
 			return problem.Refused("refund_by_hand", problem.Facts{"number": number})
 		case f.Disputed:
-			return problem.Refused("refund_disputed", problem.Facts{"number": number})
+			return refundDisputed(ctx, tx, f, number)
 		case f.State != payment.RefundFailed:
 			return problem.Refused("refund_not_failed", problem.Facts{"number": number})
 		}
@@ -195,6 +195,19 @@ func AskAgain(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.
 		})
 	})
 	return f, err
+}
+
+// refundDisputed refuses to give back what a bank asks back. Of a payment that belongs to a reservation a person may say what came of it.
+func refundDisputed(ctx context.Context, tx pgx.Tx, f payment.Refund, number string) error {
+	facts := problem.Facts{"number": number, "reservation": ""}
+	if f.ReservationID != 0 {
+		r, err := ReadByID(ctx, tx, f.OrganisationID, f.ReservationID)
+		if err != nil {
+			return err
+		}
+		facts["reservation"] = r.Reference
+	}
+	return problem.Refused("refund_disputed", facts)
 }
 
 // withRefund finds what is to go back by its number, for somebody who decides about it, and locks it.

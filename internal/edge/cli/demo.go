@@ -85,21 +85,31 @@ func (s *session) demoLogin() (password string, err error) {
 	if err != nil {
 		return "", err
 	}
+	house, err := account.FindOrganisation(s.ctx, s.db, s.actor, sample.Kelenya(time.Now()).Organisation.Slug)
+	if err != nil {
+		return "", err
+	}
 	password = account.GeneratePassword()
 	_, err = account.AddLogin(s.ctx, s.db, s.actor, org, account.NewLogin{
 		Email: demoEmail, Name: s.voice.Say("cli_demo_name", nil), Password: password, Role: account.Manager,
 	})
-	if !problem.Has(err, "login_exists") {
-		return password, err
-	}
-	if _, err := account.SetPassword(s.ctx, s.db, s.actor, demoEmail, password); err != nil {
+	switch {
+	case problem.Has(err, "login_exists"):
+		if _, err := account.SetPassword(s.ctx, s.db, s.actor, demoEmail, password); err != nil {
+			return "", err
+		}
+		if _, err := account.Enable(s.ctx, s.db, s.actor, demoEmail); err != nil {
+			return "", err
+		}
+	case err != nil:
 		return "", err
 	}
-	if _, err := account.Enable(s.ctx, s.db, s.actor, demoEmail); err != nil {
-		return "", err
+	for _, of := range []account.Organisation{org, house} { // the school, and whoever sells seats
+		if _, err := account.SetRole(s.ctx, s.db, s.actor, of, demoEmail, account.Manager); err != nil {
+			return "", err
+		}
 	}
-	_, err = account.SetRole(s.ctx, s.db, s.actor, org, demoEmail, account.Manager)
-	return password, err
+	return password, nil
 }
 
 func (d demoCommand) prepare(s *session) error {

@@ -98,11 +98,12 @@ func (c showReservation) Run(s *session) error {
 	if s.line.JSON {
 		return s.answer(reservationAsJSON(shown))
 	}
+	fee := shown.FeeMinor(shown.Money)
 	money := func(minor int64) i18n.Money { return i18n.Money{Minor: minor, Currency: shown.Currency} }
 	s.say("cli_reservation_shown", map[string]any{
 		"reference": shown.Reference, "state": s.voice.Say("reservation_state_"+string(shown.State), nil), "name": orDash(shown.Name),
-		"email": orDash(shown.Email), "cost": money(shown.Money.CostMinor), "kept": money(shown.Money.Kept()), "due": money(shown.Money.DueMinor),
-		"back": money(shown.Money.BackMinor),
+		"email": orDash(shown.Email), "cost": money(shown.TotalMinor()), "paid": money(shown.Money.ReceivedMinor), "fee": money(fee), "tickets": money(shown.Money.Kept() - fee),
+		"back": money(shown.Money.BackMinor), "due": money(shown.Money.DueMinor),
 	})
 	rows := make([]table.Row, len(shown.Lines))
 	for i, line := range shown.Lines {
@@ -139,6 +140,7 @@ func reservationAsJSON(shown reservation.Shown) any {
 	return map[string]any{
 		"reference": shown.Reference, "state": shown.State, "name": shown.Name, "email": shown.Email, "phone": shown.Phone, "currency": shown.Currency,
 		"cost_minor": shown.Money.CostMinor, "received_minor": shown.Money.ReceivedMinor, "kept_minor": shown.Money.Kept(),
+		"fee_minor": shown.FeeMinor(shown.Money),
 		"due_minor": shown.Money.DueMinor, "back_minor": shown.Money.BackMinor, "ends_at": shown.EndsAt, "tickets": tickets,
 	}
 }

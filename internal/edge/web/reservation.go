@@ -106,12 +106,16 @@ type insteadOf struct {
 	Labels         []string
 }
 
-// wayName is how a way to pay is called where a buyer chooses one.
-func wayName(c Chrome, way payment.Way) string {
-	if way.Kind == payment.Stripe {
-		return c.Say("cart_way_stripe", map[string]any{"name": way.Name})
+// wayName is how a way to pay is called where a buyer chooses one: by its kind, and by the name that the organiser gave it only where
+// another is of the same kind.
+func (p cartPage) wayName(way payment.Way) string {
+	name := ""
+	for _, other := range p.Gateways {
+		if other.Kind == way.Kind && other.Name != way.Name {
+			name = way.Name
+		}
 	}
-	return c.Say("cart_way_signed", map[string]any{"name": way.Name})
+	return p.Say("cart_way_"+string(way.Kind), map[string]any{"name": name})
 }
 
 // showReservation shows a reservation to whoever knows its reference.
