@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -57,6 +59,11 @@ select current_setting('server_version_num')::int,
 	if err := ensureRole(ctx, conn); err != nil {
 		return err
 	}
+	if !fresh { // every command of an owner opens the database: one question instead of the ten that a migration asks
+		if whole, _, _, err := migrated(ctx, conn, migrations); err != nil || whole {
+			return err
+		}
+	}
 	provider, done, err := provider(ctx, config, migrations)
 	if err != nil {
 		return err
@@ -65,14 +72,28 @@ select current_setting('server_version_num')::int,
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
 	}
-	current, target, err := provider.GetVersions(ctx)
+	_, _, _, err = migrated(ctx, conn, migrations)
+	return err
+}
+
+// migrated tells whether every migration of this release was applied, the newest that was, and the last that is known. A schema of a
+// later release is refused. It asks without goose, which would want to create its table.
+func migrated(ctx context.Context, conn *pgx.Conn, migrations Migrations) (whole bool, newest, last int64, err error) {
+	known, err := migrations.versions()
 	if err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
+		return false, 0, 0, err
 	}
-	if current > target {
-		return problem.Unavailable("database_newer", problem.Facts{"schema": current, "known": target})
+	last = slices.Max(known)
+	err = conn.QueryRow(ctx, `
+select coalesce(max(version_id), 0), $1::bigint[] <@ coalesce(array_agg(version_id), '{}') from goose_db_version where is_applied`, known).
+		Scan(&newest, &whole)
+	if err != nil {
+		return false, 0, 0, fmt.Errorf("read the schema's version: %w", err)
 	}
-	return nil
+	if newest > last {
+		return false, newest, last, problem.Unavailable("database_newer", problem.Facts{"schema": newest, "known": last})
+	}
+	return whole, newest, last, nil
 }
 
 // unreachable tells a person why the server did not answer; the driver's text names host and user
@@ -120,45 +141,32 @@ func provider(ctx context.Context, config *pgx.ConnConfig, migrations Migrations
 	return made, func() { _ = db.Close(); pool.Close() }, nil
 }
 
-// checkVersion compares without goose, which would want to create its table.
+// checkVersion looks, as a user who may not migrate, whether there is nothing to.
 func checkVersion(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig, migrations Migrations) error {
-	var schema int64
 	if _, err := conn.Exec(ctx, "set role "+Role); err != nil {
 		return problem.Unavailable("database_role_closed", problem.Facts{"user": named(config.User), "role": Role}).Because(err)
 	}
-	if err := conn.QueryRow(ctx, `select max(version_id) from goose_db_version where is_applied`).Scan(&schema); err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
+	whole, newest, last, err := migrated(ctx, conn, migrations)
+	if err == nil && !whole {
+		err = problem.Unavailable("database_older", problem.Facts{"schema": newest, "known": last})
 	}
-	known, err := migrations.newest()
-	if err != nil {
-		return err
-	}
-	switch {
-	case schema < known:
-		return problem.Unavailable("database_older", problem.Facts{"schema": schema, "known": known})
-	case schema > known:
-		return problem.Unavailable("database_newer", problem.Facts{"schema": schema, "known": known})
-	}
-	return nil
+	return err
 }
 
-func (m Migrations) newest() (int64, error) {
+func (m Migrations) versions() ([]int64, error) {
 	names, err := fs.Glob(m.Files, "*.sql")
 	if err != nil {
-		return 0, fmt.Errorf("list the migrations: %w", err)
+		return nil, fmt.Errorf("list the migrations: %w", err)
 	}
-	var newest int64
+	versions := slices.Collect(maps.Keys(m.Steps))
 	for _, name := range names {
 		version, err := goose.NumericComponent(name)
 		if err != nil {
-			return 0, fmt.Errorf("read the version of %s: %w", name, err)
+			return nil, fmt.Errorf("read the version of %s: %w", name, err)
 		}
-		newest = max(newest, version)
+		versions = append(versions, version)
 	}
-	for version := range m.Steps {
-		newest = max(newest, version)
-	}
-	return newest, nil
+	return versions, nil
 }
 
 // ensureRole creates the lesser role and lets the current user become it. Roles belong to the
