@@ -44,6 +44,7 @@ var domainOrder = []string{
 	"convocation",
 	"ledger",
 	"reservation",
+	"waiting",
 	"checkin",
 	"verify",
 	"sample",

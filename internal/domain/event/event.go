@@ -35,6 +35,8 @@ type Event struct {
 	GroupPercent       *int          // … each costs so much less
 	CancelFeePercent   int           // of a ticket that its buyer gives back
 	LateSale           bool          // tickets are sold until a sitting ends, not until it begins
+	OfferFor           time.Duration // how long places that came free stay those of whoever waited for them
+	SelfCancelHours    *int          // until so many hours before a sitting buyers give tickets back by themselves; nil: only the organiser does
 }
 
 // Shown is an instant as the people of the event read it.
@@ -43,7 +45,8 @@ func (e Event) Shown(at time.Time) i18n.Instant { return i18n.Instant{At: at, Zo
 const eventColumns = `
 select id, organisation_id, slug, name, description, state, currency, time_zone, opens_at, closes_at,
        make_interval(secs => hold_seconds) as hold_for, make_interval(secs => hold_most_seconds) as hold_most,
-       most_per_buyer, group_from, group_percent, cancel_fee_percent, late_sale
+       most_per_buyer, group_from, group_percent, cancel_fee_percent, late_sale,
+       make_interval(secs => offer_seconds) as offer_for, self_cancel_hours
   from event`
 
 // Find finds an event by its slug, whatever its state. One of an organisation for which the actor does not act is not found, like

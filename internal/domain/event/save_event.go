@@ -18,9 +18,13 @@ import (
 const (
 	HoldFor       = 10 * time.Minute
 	HoldMost      = 30 * time.Minute
+	OfferFor      = 24 * time.Hour   // places that came free, to whoever waited for them
+	ShortestOffer = 15 * time.Minute // in less, nobody reads of it and pays: nothing is offered
 	shortestHold  = 30 * time.Second
 	longestHold   = 24 * time.Hour
 	longestInSum  = 7 * 24 * time.Hour
+	longestOffer  = 14 * 24 * time.Hour
+	mostHours     = 8760 // before a sitting, in which buyers give nothing back by themselves
 	mostDescribed = 4000 // characters of a description
 	mostKinds     = 50   // kinds of ticket of an event
 	mostPrices    = 2000 // prices of an event, past and to come
@@ -65,6 +69,9 @@ func Add(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organ
 	if e.HoldMost == 0 {
 		e.HoldMost = max(HoldMost, e.HoldFor)
 	}
+	if e.OfferFor == 0 {
+		e.OfferFor = OfferFor
+	}
 	e.OrganisationID, e.State = org.ID, Draft
 	e, err := e.check()
 	if err != nil {
@@ -73,10 +80,10 @@ func Add(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organ
 	err = db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
 insert into event (organisation_id, slug, name, description, currency, time_zone, opens_at, closes_at, hold_seconds, hold_most_seconds,
-  most_per_buyer, group_from, group_percent, cancel_fee_percent, late_sale)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) returning id`,
+  most_per_buyer, group_from, group_percent, cancel_fee_percent, late_sale, offer_seconds, self_cancel_hours)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) returning id`,
 			org.ID, e.Slug, e.Name, e.Description, e.Currency, e.TimeZone, e.OpensAt, e.ClosesAt, seconds(e.HoldFor), seconds(e.HoldMost),
-			e.MostPerBuyer, e.GroupFrom, e.GroupPercent, e.CancelFeePercent, e.LateSale).Scan(&e.ID)
+			e.MostPerBuyer, e.GroupFrom, e.GroupPercent, e.CancelFeePercent, e.LateSale, seconds(e.OfferFor), e.SelfCancelHours).Scan(&e.ID)
 		if pg.Violates(err, "event_slug_key") {
 			return problem.Refused("event_exists", problem.Facts{"event": e.Slug})
 		}
@@ -103,12 +110,13 @@ func Edit(ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, cha
 		}
 		tag, err := tx.Exec(ctx, `
 update event set name = $3, description = $4, opens_at = $5, closes_at = $6, hold_seconds = $7, hold_most_seconds = $8, most_per_buyer = $9,
-  group_from = $10, group_percent = $11, cancel_fee_percent = $12, late_sale = $13
+  group_from = $10, group_percent = $11, cancel_fee_percent = $12, late_sale = $13, offer_seconds = $14, self_cancel_hours = $15
  where organisation_id = $1 and id = $2
    and (name, description, opens_at, closes_at, hold_seconds, hold_most_seconds, most_per_buyer, group_from, group_percent,
-        cancel_fee_percent, late_sale) is distinct from ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+        cancel_fee_percent, late_sale, offer_seconds, self_cancel_hours)
+       is distinct from ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 			after.OrganisationID, after.ID, after.Name, after.Description, after.OpensAt, after.ClosesAt, seconds(after.HoldFor), seconds(after.HoldMost),
-			after.MostPerBuyer, after.GroupFrom, after.GroupPercent, after.CancelFeePercent, after.LateSale)
+			after.MostPerBuyer, after.GroupFrom, after.GroupPercent, after.CancelFeePercent, after.LateSale, seconds(after.OfferFor), after.SelfCancelHours)
 		if err != nil {
 			return fmt.Errorf("edit the event: %w", err)
 		}
@@ -190,6 +198,12 @@ func (e Event) checkHolds() error {
 		return problem.Invalid("event_hold_impossible", problem.Facts{
 			"least": int(shortestHold.Seconds()), "most": int(longestHold.Hours()), "days": int(longestInSum.Hours() / 24),
 		})
+	}
+	if e.OfferFor < ShortestOffer || e.OfferFor > longestOffer {
+		return problem.Invalid("event_offer_impossible", problem.Facts{"least": int(ShortestOffer.Minutes()), "days": int(longestOffer.Hours() / 24)})
+	}
+	if e.SelfCancelHours != nil && (*e.SelfCancelHours < 0 || *e.SelfCancelHours > mostHours) {
+		return problem.Invalid("event_self_cancel_impossible", problem.Facts{"most": mostHours})
 	}
 	return checkMost(e.MostPerBuyer)
 }

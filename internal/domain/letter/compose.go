@@ -25,11 +25,14 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 	}
 	for _, kind := range []notice.Kind{
 		notice.KindReservationConfirmed, notice.KindRefundDue, notice.KindReservationLapsed, notice.KindTicketsCancelled, notice.KindEventCancelled,
-		notice.KindTicketsRenamed,
+		notice.KindTicketsRenamed, notice.KindPlacesOffered, notice.KindOfferMissed,
 	} {
 		definitions[kind] = notice.Definition{Channels: both, Compose: composeOrders(public)}
 	}
 	definitions[notice.KindTicketNamed] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeAttendees}
+	for _, kind := range []notice.Kind{notice.KindWaitingJoined, notice.KindWaitingOver} {
+		definitions[kind] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeWaiting(public)}
+	}
 	definitions[notice.KindOrganiserMoney] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeOrganiser}
 	definitions[notice.KindSeal] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeSeals}
 	return definitions

@@ -185,6 +185,10 @@ func tell(d notice.Due, o order) story {
 		s.what = whyEnded(d.Kind, s.tickets)
 	case notice.KindTicketsRenamed:
 		s.tickets, s.what = o.open(), "renamed"
+	case notice.KindPlacesOffered:
+		s.tickets, s.what = o.open(), "offered"
+	case notice.KindOfferMissed:
+		s.tickets, s.what = o.kept(), "missed"
 	default:
 		s.tickets = o.open()
 	}
@@ -204,6 +208,14 @@ func (s story) verdict(now time.Time) notice.Verdict {
 		}
 		if !slices.ContainsFunc(s.tickets, func(t ticket) bool { return t.EndsAt.After(now) }) {
 			return notice.VerdictTooLate
+		}
+	case notice.KindPlacesOffered:
+		if until := heldUntil(s.tickets); until == nil || !until.After(now) || s.order.State != "held" && s.order.State != "payment_started" {
+			return notice.VerdictWithdrawn
+		}
+	case notice.KindOfferMissed:
+		if s.order.stands() || len(s.tickets) == 0 { // they paid late, and the places were still free
+			return notice.VerdictWithdrawn
 		}
 	case notice.KindReservationConfirmed:
 		if !s.order.stands() || len(s.tickets) == 0 { // what became of it is told by its own notice

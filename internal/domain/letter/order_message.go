@@ -157,7 +157,9 @@ func (s story) sums() (sums []sum) {
 	switch {
 	case s.what == "confirmed":
 		return []sum{{"buyer_sum", s.priceMinor()}}
-	case s.what == "renamed":
+	case s.what == "offered":
+		return []sum{{"buyer_offer_cost", s.priceMinor()}}
+	case s.what == "renamed" || s.what == "missed":
 		return nil
 	case len(s.refunds) > 0:
 		return []sum{{"buyer_back", back}}
@@ -173,9 +175,12 @@ func (s story) sums() (sums []sum) {
 
 // toDo says what becomes of the money, and what its reader does now.
 func (s story) toDo(said map[string]any) (lines []string) {
-	if s.what == "confirmed" || s.what == "renamed" {
+	switch s.what {
+	case "confirmed", "renamed":
 		lines = append(lines, s.bring(said)...)
-	} else {
+	case "offered", "missed":
+		lines = append(lines, s.voice.Say(map[string]string{"offered": "buyer_offer_do", "missed": "buyer_missed_do"}[s.what], said))
+	default:
 		if s.backMinor() > 0 && s.what != "charged_back" {
 			lines = append(lines, s.voice.Say("buyer_back_"+s.way(), said))
 		}

@@ -97,9 +97,10 @@ const (
 const referenceOf = `coalesce((select reference from candidate where organisation_id = $1 and id = n.candidate_id),
                 (select reference from reservation where organisation_id = $1 and id = n.reservation_id), (select slug from organisation where id = $1))`
 
-// ofEvent tells the notices about reservations of an event, which is the argument of that number.
+// ofEvent tells the notices about reservations of an event and to those who wait for its places; the event is the argument of that number.
 func ofEvent(argument int) string {
-	return fmt.Sprintf(`exists (select from line l where l.organisation_id = $1 and l.reservation_id = n.reservation_id and l.event_id = $%d)`, argument)
+	return fmt.Sprintf(`(exists (select from line l where l.organisation_id = $1 and l.reservation_id = n.reservation_id and l.event_id = $%[1]d)
+   or n.subject = 'waiting' and exists (select from waiting w where w.organisation_id = $1 and w.id = n.subject_id and w.event_id = $%[1]d))`, argument)
 }
 
 // only are the campaign and the event to which draining keeps; 0: to none.

@@ -57,6 +57,8 @@ func aboutOf(kind Kind) (of about, known bool) {
 		KindTicketsCancelled:     {cancelledSoFar, ended, true},
 		KindEventCancelled:       {cancelledSoFar, ended, true},
 		KindTicketsRenamed:       {renamedSoFar, []Kind{KindTicketsRenamed}, false},
+		KindPlacesOffered:        {offeredOnce, []Kind{KindPlacesOffered}, true},
+		KindOfferMissed:          {offeredOnce, []Kind{KindOfferMissed}, false},
 	}[kind]
 	return of, known
 }
@@ -91,7 +93,7 @@ with added as (
   select $1, r.id, $2, 'reservation', r.id, (cause.at at time zone 'UTC')::date, cause.revision,
          case when r.email = '' then 'unreachable' else 'pending' end, case when r.phone = '' then 'unreachable' else 'pending' end, $4
     from unnest($3::bigint[]) w(id)
-   cross join lateral (select id, email, phone, confirmed_at from reservation where organisation_id = $1 and id = w.id offset 0) r
+   cross join lateral (select id, email, phone, confirmed_at, held_at from reservation where organisation_id = $1 and id = w.id offset 0) r
    cross join lateral (`+of.cause+`) cause
    where cause.revision > 0 and cause.at is not null and (r.confirmed_at is not null or $5 or r.email <> '' or r.phone <> '')
    order by r.id

@@ -75,10 +75,12 @@ wanted as (
    union all
   select id, true, true from latest where `+string(channel)+`)
 select n.id, n.kind, n.subject_id, 0::bigint as candidate_id, n.on_date as on, n.revision, n.created_at as written_at, w.asked, 1 as request, 0 as earlier,
-       1 as attempt, '' as key, n.id as newest, w.anew, r.reference, r.name as family_name, '' as given_name, '' as exam
+       1 as attempt, '' as key, n.id as newest, w.anew, coalesce(r.reference, q.reference) as reference,
+       coalesce(r.name, q.name) as family_name, '' as given_name, '' as exam
   from (select * from wanted where id > $4 order by id limit $5) w
  cross join lateral (select * from notice where organisation_id = $1 and id = w.id offset 0) n
- cross join lateral (select reference, name from reservation where organisation_id = $1 and id = n.reservation_id offset 0) r
+  left join lateral (select reference, name from reservation where organisation_id = $1 and id = n.reservation_id offset 0) r on true
+  left join lateral (select reference, name from waiting where organisation_id = $1 and id = n.subject_id and n.subject = 'waiting' offset 0) q on true
  order by n.id`), pg.PlanAnew, e.OrganisationID, e.ID, one, after, previewed)
 	if err != nil {
 		return nil, fmt.Errorf("read what would be sent: %w", err)

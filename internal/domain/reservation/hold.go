@@ -26,6 +26,7 @@ type asked struct {
 	parts          []askedPart
 	to             *Reservation // to which the seats are added, its row locked; nil: a new one
 	buyerID        int64        // locked; 0: not known
+	waited         *Wish        // of whoever waited for it; nil: nobody did
 
 	repeat bool // the key was used before
 	offers map[int64]event.Offer
@@ -57,6 +58,7 @@ type moment struct {
 	sittings map[int64]seating.HeldSitting
 	org      organiser
 	offers   map[int64]event.Offer
+	awaited  map[int64][]awaited // by sitting
 }
 
 // hold decides and writes a cart and those of the same sitting that go along: each is held or refused for itself. Their reservations
@@ -100,6 +102,9 @@ func (d *Desk) hold(ctx context.Context, tx pgx.Tx, mine *asked, along func() []
 // propose finds seats for the carts, or says what each is refused for.
 func propose(ctx context.Context, tx pgx.Tx, organisationID int64, all []*asked, floors map[int64]*seating.Floor, m *moment) error {
 	var carts []*seating.Cart
+	if err := m.count(ctx, tx, organisationID, all, floors); err != nil {
+		return err
+	}
 	for _, a := range all {
 		if a.prepare(m); a.err != nil {
 			continue
@@ -196,7 +201,9 @@ func readMoment(ctx context.Context, tx pgx.Tx, mine *asked) (m *moment, err err
 	}
 	organisationID := mine.organisationID
 	question := &pgx.Batch{}
-	seating.QueueLock(question, organisationID, slices.Compact(slices.Sorted(slices.Values(sittingIDs))))
+	sittingIDs = slices.Compact(slices.Sorted(slices.Values(sittingIDs)))
+	seating.QueueLock(question, organisationID, sittingIDs)
+	question.Queue(readAwaited, organisationID, sittingIDs)
 	question.Queue(`select time_zone, commission_permyriad, commission_most_minor as commission_most from organisation where id = $1`, organisationID)
 	answers := tx.SendBatch(ctx, question)
 	err = m.read(answers)
@@ -218,6 +225,9 @@ func (m *moment) read(answers pgx.BatchResults) error {
 	m.now = now
 	for _, s := range locked {
 		m.sittings[s.ID] = s
+	}
+	if err := m.readAwaited(answers); err != nil {
+		return err
 	}
 	rows, err := answers.Query()
 	if err != nil {
@@ -258,7 +268,10 @@ func (a *asked) ends(now time.Time) (until time.Time, err error) {
 		}
 		currency = offer.Event.Currency
 	}
-	if a.to != nil {
+	switch {
+	case a.waited != nil:
+		until = a.waited.Until
+	case a.to != nil:
 		until = *a.to.EndsAt
 	}
 	return until, nil
@@ -266,6 +279,9 @@ func (a *asked) ends(now time.Time) (until time.Time, err error) {
 
 // mostAt is the instant that no renewal passes.
 func (a *asked) mostAt(now time.Time) (most time.Time) {
+	if a.waited != nil {
+		return a.waited.Until
+	}
 	for _, offer := range a.offers {
 		if end := now.Add(offer.Event.HoldMost); most.IsZero() || end.Before(most) {
 			most = end
@@ -316,7 +332,10 @@ func (a *asked) wish(floors map[int64]*seating.Floor, m *moment, elsewhere tally
 		if a.lines, err = drawLines(a.parts, chosen, a.offers, m.org, had); err != nil {
 			return err
 		}
-		return checkLimits(a.offers, total(a.lines, had), elsewhere)
+		if err = checkLimits(a.offers, total(a.lines, had), elsewhere); err != nil || a.actor != Buyer {
+			return err
+		}
+		return m.checkAwaited(a.lines, floors)
 	}
 	return cart
 }
@@ -327,8 +346,15 @@ func (a *asked) zones(part askedPart) func(zone string) bool {
 	if part.Best.Zone != nil {
 		return func(zone string) bool { return zone == *part.Best.Zone }
 	}
+	kept := func(string) bool { return false }
+	if a.waited != nil && a.waited.Kept != nil {
+		kept = a.waited.Kept
+	}
 	offer := a.offers[part.eventID]
 	return func(zone string) bool {
+		if kept(zone) {
+			return false
+		}
 		if most, limited := offer.ZoneLimit(zone); limited && most < len(part.kinds) {
 			return false
 		}

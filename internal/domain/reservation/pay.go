@@ -126,35 +126,15 @@ func (s *starting) begin(ctx context.Context, tx pgx.Tx, organisationID, id int6
 
 // contact keeps who buys, and counts what they have elsewhere.
 func (s *starting) contact(ctx context.Context, tx pgx.Tx, r Reservation) (Reservation, error) {
-	var country string
-	if err := tx.QueryRow(ctx, `select country from organisation where id = $1`, r.OrganisationID).Scan(&country); err != nil {
-		return r, fmt.Errorf("read the organisation: %w", err)
-	}
 	c := s.paying.Contact
-	name, err := account.ReadName(c.Name)
-	if err != nil {
-		return r, err
-	}
-	email, err := readEmail(c.Email)
-	if err != nil {
-		return r, err
-	}
-	phone, err := intake.Phone(c.Phone, country)
-	if err != nil {
-		return r, err
-	}
 	if c.Locale == "" {
 		c.Locale = r.Locale
 	}
-	switch {
-	case name == "":
-		return r, problem.Invalid("buyer_name_missing", nil)
-	case email == "":
-		return r, problem.Invalid("buyer_email_missing", nil)
-	case !slices.Contains(i18n.Languages, c.Locale):
-		return r, problem.Invalid("locale_unknown", problem.Facts{"locale": c.Locale})
+	c, err := ReadContact(ctx, tx, r.OrganisationID, c)
+	if err != nil {
+		return r, err
 	}
-	buyerID, err := LockBuyer(ctx, tx, r.OrganisationID, email)
+	buyerID, err := LockBuyer(ctx, tx, r.OrganisationID, c.Email)
 	if err != nil {
 		return r, err
 	}
@@ -163,12 +143,38 @@ func (s *starting) contact(ctx context.Context, tx pgx.Tx, r Reservation) (Reser
 	}
 	_, err = tx.Exec(ctx, `
 update reservation set buyer_id = $3, name = $4, email = $5, phone = $6, locale = $7 where organisation_id = $1 and id = $2`,
-		r.OrganisationID, r.ID, buyerID, name, email, phone, c.Locale)
+		r.OrganisationID, r.ID, buyerID, c.Name, c.Email, c.Phone, c.Locale)
 	if err != nil {
 		return r, fmt.Errorf("keep who buys: %w", err)
 	}
-	r.BuyerID, r.Name, r.Email, r.Phone, r.Locale = &buyerID, name, email, phone, c.Locale
+	r.BuyerID, r.Name, r.Email, r.Phone, r.Locale = &buyerID, c.Name, c.Email, c.Phone, c.Locale
 	return r, nil
+}
+
+// ReadContact brings what somebody typed of themselves into the form in which it is kept. A name and an address are needed.
+func ReadContact(ctx context.Context, tx pgx.Tx, organisationID int64, c Contact) (_ Contact, err error) {
+	var country string
+	if err := tx.QueryRow(ctx, `select country from organisation where id = $1`, organisationID).Scan(&country); err != nil {
+		return c, fmt.Errorf("read the organisation: %w", err)
+	}
+	if c.Name, err = account.ReadName(c.Name); err != nil {
+		return c, err
+	}
+	if c.Email, err = readEmail(c.Email); err != nil {
+		return c, err
+	}
+	if c.Phone, err = intake.Phone(c.Phone, country); err != nil {
+		return c, err
+	}
+	switch {
+	case c.Name == "":
+		return c, problem.Invalid("buyer_name_missing", nil)
+	case c.Email == "":
+		return c, problem.Invalid("buyer_email_missing", nil)
+	case !slices.Contains(i18n.Languages, c.Locale):
+		return c, problem.Invalid("locale_unknown", problem.Facts{"locale": c.Locale})
+	}
+	return c, nil
 }
 
 // checkOut takes the checkout that there is for the same sum at the same gateway, or begins one; others are ended there, because

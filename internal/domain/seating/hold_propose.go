@@ -228,6 +228,26 @@ func (f *Floor) left(w Wish) (left int) {
 	return left
 }
 
+// Left is how many places of each zone are free, as far as it is known: for certain, when all of them were read in this transaction.
+func (f *Floor) Left() map[string]int {
+	left := map[string]int{}
+	for place := f.free.next(0, len(f.layout.atPlace)); place < len(f.layout.atPlace); place = f.free.next(place+1, len(f.layout.atPlace)) {
+		left[f.layout.at(place).Zone]++
+	}
+	return left
+}
+
+// Seats is how many places of each zone can be given at all.
+func (f *Floor) Seats() map[string]int {
+	seats := map[string]int{}
+	for _, s := range f.layout.seats {
+		if !s.Blocked && s.Number <= f.sitting.Places {
+			seats[s.Zone]++
+		}
+	}
+	return seats
+}
+
 // giveBack takes back what was proposed.
 func (p *proposing) giveBack() {
 	for _, of := range p.given {
