@@ -31,6 +31,7 @@ import (
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 	"usher/internal/domain/venue"
+	"usher/internal/domain/waiting"
 )
 
 // at is who asks, and what for.
@@ -56,6 +57,7 @@ var answeredElsewhere = map[string]string{
 	"convocation.AllRuns":   "lists nothing of others: below",
 	"convocation.Overviews": "lists nothing of others: below",
 	"doorlist.Draw":         "draws what Print found for the actor, who cannot make it otherwise",
+	"waiting.Offer":         "goes through the queues of those for whom the actor acts, and names nobody else",
 	"run.DoneFor":           "tells whoever acts for the organisation what the schedule did for it: TestDoneFor_IsWhatTheRunsSay",
 	"run.Overview":          "tells how the schedule of the installation stands, which names nothing of any organisation",
 	"run.Start":             "is given an organisation that its caller found for the actor",
@@ -427,6 +429,18 @@ func eventEntriesOf(s *school) map[string]func(context.Context, at) error {
 			_, _, err := event.PutOnSale(ctx, s.db, at.actor, at.named(s))
 			return err
 		},
+		"waiting.Join": func(ctx context.Context, at at) error {
+			_, err := waiting.Join(ctx, s.db, at.actor, waiting.Joining{Key: "k", Event: at.named(s), Sitting: "S1", Wanted: 1})
+			return err
+		},
+		"waiting.Leave": func(ctx context.Context, at at) error {
+			_, err := waiting.Leave(ctx, s.db, at.actor, "R1")
+			return err
+		},
+		"waiting.List": func(ctx context.Context, at at) error {
+			_, err := waiting.List(ctx, s.db, at.actor, at.named(s), "S1", false)
+			return err
+		},
 		"notice.AgainBuyer": func(ctx context.Context, at at) error {
 			_, err := notice.AgainBuyer(ctx, s.db, at.actor, at.named(s), "R1")
 			return err
@@ -496,7 +510,7 @@ func eventEntriesOf(s *school) map[string]func(context.Context, at) error {
 func entriesOfTree(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	for _, name := range []string{"admission", "event", "seating", "payment", "notice", "letter", "doorlist", "run", "intake", "convocation", "checkin"} {
+	for _, name := range []string{"admission", "event", "seating", "payment", "notice", "letter", "doorlist", "run", "intake", "convocation", "checkin", "waiting"} {
 		files, err := filepath.Glob(filepath.Join("..", name, "*.go"))
 		if err != nil {
 			t.Fatal(err)

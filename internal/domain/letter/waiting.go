@@ -79,7 +79,7 @@ func composeWaiting(public string) notice.Compose {
 
 func (w waiter) message(what, public string) (notice.Message, error) {
 	voice, begins := i18n.Speak(w.Locale), i18n.In(i18n.Instant{At: w.StartsAt, Zone: w.AtZone})
-	places := map[string]any{"wanted": w.Wanted, "kind": w.Kind, "zone": w.Zone, "fewest": 0}
+	places := map[string]any{"wanted": w.Wanted, "kind": w.Kind, "zone": w.Zone}
 	if w.Fewest < w.Wanted {
 		places["fewest"] = w.Fewest
 	}

@@ -106,6 +106,13 @@ func CancelTickets(ctx context.Context, db *pg.DB, actor timeline.Actor, referen
 	if strings.TrimSpace(c.Reason) == "" && !c.Preview {
 		return nil, problem.Invalid("reason_missing", nil)
 	}
+	return cancelTickets(ctx, db, actor, organisationID, id, c, func(context.Context, pgx.Tx, Reservation, []Line) error { return nil })
+}
+
+// cancelTickets gives back the tickets that may be.
+func cancelTickets(ctx context.Context, db *pg.DB, actor timeline.Actor, organisationID, id int64, c Cancelling,
+	may func(context.Context, pgx.Tx, Reservation, []Line) error,
+) (done []CancelledTicket, err error) {
 	err = inTurns(ctx, db, organisationID, func(tx pgx.Tx) error {
 		done = nil
 		r, s, err := lockStanding(ctx, tx, organisationID, id)
@@ -114,6 +121,9 @@ func CancelTickets(ctx context.Context, db *pg.DB, actor timeline.Actor, referen
 		}
 		lines, err := toCancel(r, c.Tickets)
 		if err != nil || len(lines) == 0 {
+			return err
+		}
+		if err := may(ctx, tx, r, lines); err != nil {
 			return err
 		}
 		refunds := refundsOf(lines, c.WithoutFee, s.keptMinor)

@@ -153,6 +153,10 @@ insert into gateway_notice (organisation_id, gateway_id, key, kind, amount_minor
 insert into payment (organisation_id, id, gateway_id, reservation_id, amount_minor, currency, method, received_at, idempotency_key, actor)
 values (1, 100, 1, 1, 10, 'XOF', 'g', clock(), 'g', 'a');
 insert into refund (organisation_id, payment_id, reservation_id, amount_minor, currency, reason, key) values (1, 100, 1, 10, 'XOF', 'cancelled', 'k');
+insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from)
+values (1, 2, 1, 1, 'S1', clock() + interval '1 day', clock() + interval '25 hours', 1, 'room');
+insert into waiting (organisation_id, reference, request_key, event_id, sitting_id, kind_id, wanted, fewest, name, email, email_key, locale, actor)
+values (1, 'w', 'w', 1, 2, 1, 1, 1, 'N', 'e', 'e', 'fr', 'a');
 insert into scan (organisation_id, device, nonce, asked_digest, code_kind, sitting_id, scanned_at, received_at, counts_at, offline, let_in, verdict, actor, facts)
 values (1, 'd', 'n', sha256('x'), 'none', 1, clock(), clock(), clock(), false, false, 'unknown', 'a', '{}');
 insert into timeline (organisation_id, actor, kind, facts) values (1, 'a', 'k', '{}');

@@ -81,7 +81,10 @@ type Entry struct {
 }
 
 // Begins is when the sitting starts, as people there say it.
-func (e Entry) Begins() i18n.Instant { return i18n.Instant{At: e.StartsAt, Zone: e.SittingZone} }
+func (e Entry) Begins() i18n.Instant { return e.Shown(e.StartsAt) }
+
+// Shown is an instant as people at the sitting say it.
+func (e Entry) Shown(at time.Time) i18n.Instant { return i18n.Instant{At: at, Zone: e.SittingZone} }
 
 // URL is the address of its page, under the public one.
 func (e Entry) URL() string { return letter.WaitingPath + url.PathEscape(e.Reference) }

@@ -78,6 +78,7 @@ type commandLine struct {
 
 	Gateway     gatewayCommand     `cmd:"" help:"Where money for events comes from: counters, Stripe, signed notices."`
 	Reservation reservationCommand `cmd:"" help:"Reservations of events: show, take money, give tickets back."`
+	Waiting     waitingCommand     `cmd:"" help:"Waiting lists of sold-out sittings: who waits, and to whom what came free is offered."`
 	Money       moneyCommand       `cmd:"" help:"Money that somebody must look at, and what is to go back."`
 
 	Print printCommand `cmd:"" help:"Print the list for a door, or the letters of a sitting."`

@@ -85,6 +85,8 @@ type eventFlags struct {
 	GroupFrom   *string `name:"group-from" placeholder:"N" help:"From so many tickets in a cart each costs less; - takes the discount back."`
 	GroupOff    *string `name:"group-percent" placeholder:"PERCENT" help:"… so much less."`
 	CancelFee   *string `name:"cancel-fee" placeholder:"PERCENT" help:"What stays with you of a ticket that its buyer gives back."`
+	SelfCancel  *string `name:"self-cancel" placeholder:"HOURS" help:"Until so many hours before a sitting buyers give tickets back by themselves; - takes it back: only you do."`
+	Offer       *string `placeholder:"MINUTES" help:"How long places that came free are offered to whoever waits; else 1440."`
 	LateSale    *bool   `name:"late-sale" negatable:"" help:"Sell until a sitting ends, not until it begins."`
 }
 
@@ -192,8 +194,9 @@ func (f eventFlags) read(s *session, e event.Event) (change func(*event.Event), 
 	hours := s.hoursOf(e)
 	opens, closes := hours.optional("--opens", f.Opens), hours.optional("--closes", f.Closes)
 	var numbers numberFlags
-	hold, holdMost := numbers.minutes(f.Hold), numbers.minutes(f.HoldMost)
+	hold, holdMost, offer := numbers.minutes(f.Hold), numbers.minutes(f.HoldMost), numbers.minutes(f.Offer)
 	most, from, percent, fee := numbers.optional(f.Most), numbers.optional(f.GroupFrom), numbers.optional(f.GroupOff), numbers.given(f.CancelFee)
+	selfCancel := numbers.optional(f.SelfCancel)
 	if hours.err != nil {
 		return nil, nil, hours.err
 	}
@@ -214,6 +217,8 @@ func (f eventFlags) read(s *session, e event.Event) (change func(*event.Event), 
 		}
 		set(&e.CancelFeePercent, fee)
 		set(&e.LateSale, f.LateSale)
+		set(&e.OfferFor, offer)
+		set(&e.SelfCancelHours, selfCancel)
 	}, hours.doubts, nil
 }
 

@@ -226,6 +226,7 @@ func (x showEvent) Run(s *session) error {
 		"opens_at": s.instantOr(e, e.OpensAt, none), "closes_at": s.instantOr(e, e.ClosesAt, none),
 		"hold": int(e.HoldFor.Minutes()), "hold_most": int(e.HoldMost.Minutes()), "most": s.countOr(e.MostPerBuyer, none),
 		"from": s.countOr(e.GroupFrom, ""), "percent": s.countOr(e.GroupPercent, ""), "fee": e.CancelFeePercent,
+		"offer": int(e.OfferFor.Minutes()), "self_cancel": s.countOr(e.SelfCancelHours, ""),
 	})
 	if len(sittings) > 0 {
 		s.showSittings(sittings)
@@ -326,7 +327,7 @@ func (s *session) answerEvent(sold event.Sold, sittings []seating.SoldSitting) e
 		"slug": e.Slug, "name": e.Name, "description": e.Description, "state": e.State, "currency": e.Currency, "zone": e.TimeZone,
 		"opens_at": e.OpensAt, "closes_at": e.ClosesAt, "hold_seconds": int(e.HoldFor.Seconds()), "hold_most_seconds": int(e.HoldMost.Seconds()),
 		"most_per_buyer": e.MostPerBuyer, "group_from": e.GroupFrom, "group_percent": e.GroupPercent, "cancel_fee_percent": e.CancelFeePercent,
-		"late_sale": e.LateSale, "sittings": answerEventSittings(sittings), "kinds": kinds, "prices": prices, "limits": limits,
+		"late_sale": e.LateSale, "offer_seconds": int(e.OfferFor.Seconds()), "self_cancel_hours": e.SelfCancelHours, "sittings": answerEventSittings(sittings), "kinds": kinds, "prices": prices, "limits": limits,
 		"zones_without_price": orEmpty(sold.Unpriced),
 	})
 }
