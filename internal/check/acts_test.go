@@ -40,6 +40,8 @@ var openToEveryRole = map[string]string{
 	"checkin.Read":             "reads",
 	"checkin.EachConflict":     "reads",
 	"letter.ExportDoorKey":     "reads what everybody at a door may know; the key is made when there is none yet",
+	"waiting.Join":             "buyers wait too; whoever works there is asked by reservation.Locate",
+	"reservation.Locate":       "asks allow, which lets buyers through",
 	"run.Start":                "a run's row: the import that it is for checked the role",
 	"run.See":                  "reads",
 	"run.EachRefusal":          "reads",

@@ -31,7 +31,7 @@ import (
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 	"usher/internal/domain/venue"
-	"usher/internal/domain/waiting"
+	waitinglist "usher/internal/domain/waiting"
 )
 
 // at is who asks, and what for.
@@ -430,15 +430,15 @@ func eventEntriesOf(s *school) map[string]func(context.Context, at) error {
 			return err
 		},
 		"waiting.Join": func(ctx context.Context, at at) error {
-			_, err := waiting.Join(ctx, s.db, at.actor, waiting.Joining{Key: "k", Event: at.named(s), Sitting: "S1", Wanted: 1})
+			_, err := waitinglist.Join(ctx, s.db, at.actor, waitinglist.Joining{Key: "k", Event: at.named(s), Sitting: "S1", Wanted: 1})
 			return err
 		},
 		"waiting.Leave": func(ctx context.Context, at at) error {
-			_, err := waiting.Leave(ctx, s.db, at.actor, "R1")
+			_, err := waitinglist.Leave(ctx, s.db, at.actor, "R1")
 			return err
 		},
 		"waiting.List": func(ctx context.Context, at at) error {
-			_, err := waiting.List(ctx, s.db, at.actor, at.named(s), "S1", false)
+			_, err := waitinglist.List(ctx, s.db, at.actor, at.named(s), "S1", false)
 			return err
 		},
 		"notice.AgainBuyer": func(ctx context.Context, at at) error {

@@ -232,6 +232,9 @@ const MostListed = 10_000
 
 // List lists who waits for places of an event, and with all also who did; sitting by sitting, in the order of each queue.
 func List(ctx context.Context, db *pg.DB, actor timeline.Actor, event, sitting string, all bool) (q Queue, err error) {
+	if err := account.Allow(actor, account.Sell); err != nil {
+		return q, err
+	}
 	at, err := reservation.Locate(ctx, db, actor, event, sitting)
 	if err != nil {
 		return q, err

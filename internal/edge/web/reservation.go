@@ -183,6 +183,24 @@ func (p *cartPage) group() {
 	}
 }
 
+// giveBackUntil says until when a buyer gives a ticket back by themselves; empty: they do not, or not any more.
+func (p cartPage) giveBackUntil(line ticketLine) string {
+	until, allowed := reservation.GiveBackUntil(p.Offers[line.EventID].Event, line.Line)
+	if !allowed || !p.ReadAt.Before(until) {
+		return ""
+	}
+	return p.Voice.Instant(i18n.Instant{At: until, Zone: line.SittingZone})
+}
+
+// giveBackHow says what comes of giving a ticket back.
+func (p cartPage) giveBackHow(line ticketLine, until string) string {
+	said := map[string]any{"until": until, "refund": p.Amount(line.PriceMinor - line.CancelFeeMinor)}
+	if line.CancelFeeMinor > 0 {
+		said["fee"] = p.Amount(line.CancelFeeMinor)
+	}
+	return p.Say("give_back_how", said)
+}
+
 func (p *cartPage) ticket(line reservation.Line) ticketLine {
 	ticket := ticketLine{Line: line, Price: priceIn(p.Voice, p.Currency, line.PriceMinor)}
 	if line.PriceMinor < line.ListMinor {

@@ -33,6 +33,9 @@ func sittingShopURL(slug, reference string) string {
 func (s *site) shop(mux *http.ServeMux) {
 	mux.Handle(eventPath+"{event}", byMethod(true, false, s.showEvent))
 	mux.Handle(eventPath+"{event}/{sitting}", byMethod(true, true, s.chooseSeats))
+	mux.Handle(eventPath+"{event}/{sitting}/waiting", byMethod(false, true, s.joinWaiting))
+	mux.Handle(waitingPath+"{reference}", byMethod(true, false, s.showWaiting))
+	mux.Handle(waitingPath+"{reference}/leave", byMethod(false, true, s.leaveWaiting))
 	mux.Handle(reservationPath+"{reference}", byMethod(true, false, s.showReservation))
 	mux.Handle(reservationPath+"{reference}/state", byMethod(true, false, s.reservationState))
 	mux.Handle(reservationPath+"{reference}/go", byMethod(true, false, s.goToPay))
@@ -40,7 +43,7 @@ func (s *site) shop(mux *http.ServeMux) {
 	mux.Handle(reservationPath+"{reference}/"+calendarFile, byMethod(true, false, s.ticketsCalendar))
 	for act, post := range map[string]http.HandlerFunc{
 		"pay": s.payReservation, "renew": s.renewReservation, "give-up": s.giveUpSeats, "kind": s.changeKind,
-		"attendee": s.nameAttendee,
+		"attendee": s.nameAttendee, "give-back": s.giveTicketBack,
 	} {
 		mux.Handle(reservationPath+"{reference}/"+act, byMethod(false, true, post))
 	}

@@ -123,6 +123,15 @@ func (l *holdLimit) keep(name string, r reservation.Reservation) {
 	l.count(r.Reference, cart)
 }
 
+// keepUntil counts what was taken until an instant.
+func (l *holdLimit) keepUntil(name string, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cart := l.carts[name]
+	cart.until = until
+	l.carts[name] = cart
+}
+
 // drop lets go of what was not held, or is paid or given up.
 func (l *holdLimit) drop(name string) {
 	l.mu.Lock()

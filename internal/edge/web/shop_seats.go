@@ -40,6 +40,7 @@ type seatsPage struct {
 	Zone     string   // as it was chosen, of the form's value
 	Most     int      // tickets of a kind in one request
 	Currency string
+	Waits    *waitFields // what a form to wait begins with; nil: there is none
 }
 
 func (p seatsPage) component() templ.Component { return seatsView(p) }
@@ -115,6 +116,7 @@ type chosen struct {
 	kind      string
 	zone      string
 	wanted    map[string]int
+	waits     *waitFields // what was typed to wait; nil: nothing
 }
 
 // chooseSeats shows a sitting's seats, or holds those that were chosen.
@@ -159,7 +161,19 @@ func (s *site) showSeats(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		page.Instead, _ = refusal.Facts["others"].([]string)
 	}
+	page.wait(shown, c, refusal)
 	show(w, r, status, page)
+}
+
+// wait offers to wait where nothing is free, or others wait for what is.
+func (p *seatsPage) wait(shown seating.SittingOnShow, c chosen, refusal *problem.Problem) {
+	refused := refusal != nil && (refusal.Code == "places_awaited" || refusal.Code == "seats_too_few")
+	if len(p.Kinds) == 0 || shown.CheckSale(shown.Sitting.Times(), shown.ReadAt) != nil || !p.Sitting.SoldOut && c.waits == nil && !refused {
+		return
+	}
+	if p.Waits = c.waits; p.Waits == nil {
+		p.Waits = &waitFields{Key: rand.Text(), Kind: c.kind, Zone: c.zone, Places: max(1, c.best(), len(c.part.Seats))}
+	}
 }
 
 // offer fills in zones, kinds and rows.

@@ -61,6 +61,7 @@ type site struct {
 	catalogue      run.Catalogue
 	desk           *reservation.Desk
 	holds          holdLimit
+	joins          holdLimit // places that are waited for
 	payPage        *PayPage
 }
 

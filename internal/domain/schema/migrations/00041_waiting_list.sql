@@ -45,7 +45,7 @@ create table waiting (
     and (state <> 'waiting' or offered_at is null) and (state not in ('offered', 'taken', 'missed') or offered_at is not null)),
   constraint waiting_ended_whole check ((state in ('waiting', 'offered')) = (ended_at is null))
 );
-create unique index waiting_found on waiting (reference);
+create index waiting_found on waiting (reference);
 create unique index waiting_request on waiting (organisation_id, request_key);
 -- One place of a person in the queue of a sitting, also for as long as an offer of theirs holds.
 create unique index waiting_once on waiting (organisation_id, sitting_id, email_key) where state in ('waiting', 'offered');
@@ -59,7 +59,7 @@ grant select, insert, update (state, offered_at, reservation_id, ended_at) on wa
 -- What somebody who waits is told, beside of an offer, which is a reservation.
 alter table notice
   drop constraint notice_subject_known,
-  add constraint notice_subject_known check (subject in ('claim', 'reservation', 'refund', 'gateway_notice', 'ticket', 'waiting'));
+  add constraint notice_subject_known check (subject in ('claim', 'reservation', 'refund', 'gateway_notice', 'ticket', 'waiting', 'timeline_seal'));
 
 -- +goose StatementBegin
 -- A link names a place in a queue before an organisation is known, and the sweep looks for queues over the fence. Both return keys only.
