@@ -40,7 +40,7 @@ func TestShop_WaitingList(t *testing.T) {
 	offered := stranger.send(path, nil).wants(t, "It is your turn", "To the places")
 	stranger.send(regexp.MustCompile(`href="(/r/[^"]+)"`).FindStringSubmatch(offered.text)[1], nil).wants(t, "Your reservation", `value="Moussa"`)
 	stranger.send(path+"/leave", url.Values{}).wants(t, "You do not wait any more.")
-	stranger.send("/e/phedre/S2", nil).wants(t, "1 place left").lacks(t, "Join the waiting list")
+	stranger.send("/e/phedre", nil).wants(t, "1 place left").lacks(t, "Join the waiting list")
 	stranger.send("/w/NOBODY", nil).wants(t, "no place “NOBODY” in a waiting list")
 }
 
