@@ -46,6 +46,10 @@ func (s *session) whatIsWrong(err error) string {
 			if len(found) > 2 {
 				facts["other"] = strings.ReplaceAll(found[2], `"`, "")
 			}
+			if children := commandsBelow(err); misuse.sentence == "cli_word_unexpected" && facts["other"] == "" && children != "" {
+				facts["commands"] = children
+				return s.voice.Say("cli_command_unknown", facts)
+			}
 			return s.voice.Say(misuse.sentence, facts)
 		}
 	}
