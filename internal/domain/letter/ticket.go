@@ -30,7 +30,8 @@ type TicketPaper struct {
 	Buyer          string
 	Attendee       string // who goes in; empty: nobody was named
 	AttendeeEmail  string
-	Transfers      int // how often that changed
+	Link           string // of whoever it is for: names it under TicketPath, and cannot be guessed; empty: they have none
+	Transfers      int    // how often that changed
 	Locale         string
 	Organisation   string
 	Contact        string // e-mail address to which the organisation's people turn; empty: none
@@ -57,6 +58,9 @@ type TicketPaper struct {
 	// IssuedAt is set by whoever tells or prints.
 	IssuedAt time.Time `db:"-"`
 }
+
+// TicketPath is where whoever a ticket is for finds it, under the public address: its link follows.
+const TicketPath = "/t/"
 
 // Name is whose ticket it is: of whoever goes in, else of the buyer.
 func (t TicketPaper) Name() string { return cmp.Or(t.Attendee, t.Buyer) }

@@ -1,6 +1,6 @@
 -- The tickets of reservations that were paid, with those that ended since: each looked up by its keys, whatever the statistics say, in
 -- the order of sittings and seats.
-select $1::bigint as organisation_id, l.reservation_id, l.number, k.id as claim_id, k.sitting_id, b.reference, b.name as buyer, l.attendee, l.attendee_email, l.transfers, b.locale,
+select $1::bigint as organisation_id, l.reservation_id, l.number, k.id as claim_id, k.sitting_id, b.reference, b.name as buyer, l.attendee, l.attendee_email, coalesce(l.attendee_link, '') as link, l.transfers, b.locale,
        o.name as organisation, o.contact_email as contact, i.id as installation, e.name as event, t.name as kind, l.price_minor, l.currency,
        s.reference as sitting, v.name as centre, r.name as room, v.time_zone as zone, s.starts_at, s.ends_at, s.revision,
        l.zone as part, coalesce(p.row_label, '') as row, coalesce(k.seat_label, '') as seat,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/doc"
 	"usher/internal/base/i18n"
 	"usher/internal/base/mail"
 	"usher/internal/base/pg"
@@ -76,7 +78,32 @@ func (s story) bring(said map[string]any) []string {
 }
 
 // composeAttendees words notices to those whom tickets are for: each has their own, and nothing else of the reservation.
-func composeAttendees(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due) ([]notice.Message, error) {
+func composeAttendees(public string) notice.Compose {
+	return func(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due) ([]notice.Message, error) {
+		papers, now, err := ticketsOfClaims(ctx, tx, organisationID, due)
+		if err != nil {
+			return nil, err
+		}
+		messages := make([]notice.Message, len(due))
+		for i, d := range due {
+			one, there := papers[d.SubjectID]
+			switch {
+			case !there || one.Ended || one.Transfers != d.Revision || one.AttendeeEmail == "": // it has another name since
+				messages[i].Verdict = notice.VerdictWithdrawn
+			case !one.EndsAt.After(now):
+				messages[i].Verdict = notice.VerdictTooLate
+			default:
+				if messages[i], err = one.message(public); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return messages, nil
+	}
+}
+
+// ticketsOfClaims reads the tickets that notices speak of by their claims, and the time.
+func ticketsOfClaims(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due) (papers map[int64]TicketPaper, now time.Time, err error) {
 	claims := make([]int64, len(due))
 	for i, d := range due {
 		claims[i] = d.SubjectID
@@ -85,45 +112,30 @@ func composeAttendees(ctx context.Context, tx pgx.Tx, organisationID int64, due 
 select distinct k.reservation_id from unnest($2::bigint[]) w(id)
  cross join lateral (select reservation_id from claim where organisation_id = $1 and id = w.id offset 0) k`, organisationID, claims)
 	if err != nil {
-		return nil, fmt.Errorf("read whose tickets to tell of: %w", err)
+		return nil, now, fmt.Errorf("read whose tickets to tell of: %w", err)
 	}
 	reservations, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, fmt.Errorf("read whose tickets to tell of: %w", err)
+		return nil, now, fmt.Errorf("read whose tickets to tell of: %w", err)
 	}
-	now, err := pg.Now(ctx, tx)
-	if err != nil {
-		return nil, err
+	if now, err = pg.Now(ctx, tx); err != nil {
+		return nil, now, err
 	}
 	of, err := ReadTickets(ctx, tx, organisationID, reservations, now)
 	if err != nil {
-		return nil, err
+		return nil, now, err
 	}
-	papers := map[int64]TicketPaper{}
+	papers = map[int64]TicketPaper{}
 	for _, tickets := range of {
 		for _, one := range tickets {
 			papers[one.ClaimID] = one
 		}
 	}
-	messages := make([]notice.Message, len(due))
-	for i, d := range due {
-		one, there := papers[d.SubjectID]
-		switch {
-		case !there || one.Ended || one.Transfers != d.Revision || one.AttendeeEmail == "": // it has another name since
-			messages[i].Verdict = notice.VerdictWithdrawn
-		case !one.EndsAt.After(now):
-			messages[i].Verdict = notice.VerdictTooLate
-		default:
-			if messages[i], err = one.message(); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return messages, nil
+	return papers, now, nil
 }
 
 // message is what whoever a ticket is for is told of it.
-func (t TicketPaper) message() (notice.Message, error) {
+func (t TicketPaper) message(public string) (notice.Message, error) {
 	voice, begins := i18n.Speak(t.Locale), i18n.In(t.Begins())
 	said := map[string]any{"event": t.Event, "date": voice.Date(begins), "hour": i18n.Clock(begins), "buyer": t.Buyer}
 	say := func(id string) string { return voice.Say(id, nil) }
@@ -138,6 +150,9 @@ func (t TicketPaper) message() (notice.Message, error) {
 			{say("letter_seat"), strings.TrimPrefix(t.Part+", "+t.Seat, ", ")},
 		},
 		ToDo: []string{say("ticket_mail_bring")},
+	}
+	if public != "" && t.Link != "" {
+		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_link", map[string]any{"link": public + TicketPath + t.Link}))
 	}
 	if texts := t.ByHand(); len(texts) > 0 {
 		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_by_hand", map[string]any{"texts": texts}))
@@ -163,11 +178,19 @@ func (t TicketPaper) attachAlone() ([]mail.Attachment, error) {
 		return nil, err
 	}
 	name := TicketsName(t.Short())
-	entry := own.entry()
-	entry.UID = fmt.Sprintf("ticket-%d-%d-%d@%s.usher", t.ReservationID, t.SittingID, t.Number, t.Installation) // their own: the buyer's is another
-	calendar, err := calendarFile(name, entry)
+	calendar, err := calendarFile(name, t.entry())
 	return []mail.Attachment{{Name: name + ".pdf", ContentType: "application/pdf", Body: paper.Bytes()}, calendar}, err
 }
+
+// entry is the ticket in the calendar of whoever it is for: their own, since the buyer's is another.
+func (t TicketPaper) entry() doc.Event {
+	entry := Tickets{t}.entry()
+	entry.UID = fmt.Sprintf("ticket-%d-%d-%d@%s.usher", t.ReservationID, t.SittingID, t.Number, t.Installation)
+	return entry
+}
+
+// WriteCalendar writes the ticket as an entry of a calendar; one that ended is cancelled.
+func (t TicketPaper) WriteCalendar(w io.Writer) error { return doc.Calendar(w, t.entry()) }
 
 // Bounds of the seats in a short message.
 const (

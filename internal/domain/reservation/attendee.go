@@ -3,6 +3,7 @@ package reservation
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,8 +139,9 @@ func (r Reservation) checkNaming(line Line, was named) error {
 
 func (r Reservation) rename(ctx context.Context, tx pgx.Tx, actor timeline.Actor, n Naming, was named, who Attendee) (Naming, error) {
 	_, err := tx.Exec(ctx, `
-update line set attendee = $4, attendee_email = $5, transfers = transfers + 1 where organisation_id = $1 and reservation_id = $2 and number = $3`,
-		r.OrganisationID, r.ID, n.Line.Number, who.Name, who.Email)
+update line set attendee = $4, attendee_email = $5, attendee_link = case when $5 <> '' then $6 end, transfers = transfers + 1
+ where organisation_id = $1 and reservation_id = $2 and number = $3`,
+		r.OrganisationID, r.ID, n.Line.Number, who.Name, who.Email, rand.Text())
 	if err != nil {
 		return n, fmt.Errorf("put a ticket in a name: %w", err)
 	}

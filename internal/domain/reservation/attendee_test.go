@@ -39,6 +39,9 @@ select count(*) from timeline where kind = 'attendee_named' and reservation_id =
 		t.Error("whoever has one ticket is told the reference of the whole reservation")
 	}
 
+	b.equal("messages with the link of the ticket alone", b.count(`
+select count(*) from delivery d, line l where l.reservation_id = $1 and l.number = 1 and position('https://theatre.example/t/' || l.attendee_link in d.words) > 0`, r.ID), 1)
+
 	// Two names before anything is sent: the last word alone is told.
 	b.name(r, 2, "Modibo", "modibo@example.org")
 	b.name(r, 2, "Sira", "sira@example.org")

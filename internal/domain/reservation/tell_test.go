@@ -25,7 +25,7 @@ func (b *boxOffice) told(server *smtpfault.Server) (subjects []string) {
 	b.must(err)
 	carrier := &notice.Post{Server: at, From: "tickets@theatre.example"}
 	defer func() { _ = carrier.Close() }()
-	d := &notice.Drainer{Channel: notice.ChannelEmail, Carrier: carrier, Definitions: letter.Definitions(""), Holder: "test"}
+	d := &notice.Drainer{Channel: notice.ChannelEmail, Carrier: carrier, Definitions: letter.Definitions("https://theatre.example"), Holder: "test"}
 	_, _, err = d.Drain(b.Context(), b.db)
 	b.must(err)
 	b.equal("messages that arrived", len(server.Messages())-before, b.count(`select count(*) from delivery where state = 'sent'`)-before)

@@ -34,19 +34,30 @@ func (s *site) shop(mux *http.ServeMux) {
 	mux.Handle(eventPath+"{event}", byMethod(true, false, s.showEvent))
 	mux.Handle(eventPath+"{event}/{sitting}", byMethod(true, true, s.chooseSeats))
 	mux.Handle(eventPath+"{event}/{sitting}/waiting", byMethod(false, true, s.joinWaiting))
-	mux.Handle(waitingPath+"{reference}", byMethod(true, false, s.showWaiting))
+	mux.Handle(waitingPath+"{reference}", unlisted(byMethod(true, false, s.showWaiting)))
 	mux.Handle(waitingPath+"{reference}/leave", byMethod(false, true, s.leaveWaiting))
-	mux.Handle(reservationPath+"{reference}", byMethod(true, false, s.showReservation))
+	mux.Handle(letter.TicketPath+"{link}", unlisted(byMethod(true, false, s.showTicket)))
+	mux.Handle(letter.TicketPath+"{link}/"+ticketFile, unlisted(byMethod(true, false, s.ticketPDF)))
+	mux.Handle(letter.TicketPath+"{link}/"+calendarFile, unlisted(byMethod(true, false, s.ticketCalendar)))
+	mux.Handle(reservationPath+"{reference}", unlisted(byMethod(true, false, s.showReservation)))
 	mux.Handle(reservationPath+"{reference}/state", byMethod(true, false, s.reservationState))
 	mux.Handle(reservationPath+"{reference}/go", byMethod(true, false, s.goToPay))
-	mux.Handle(reservationPath+"{reference}/"+ticketsFile, byMethod(true, false, s.ticketsPDF))
-	mux.Handle(reservationPath+"{reference}/"+calendarFile, byMethod(true, false, s.ticketsCalendar))
+	mux.Handle(reservationPath+"{reference}/"+ticketsFile, unlisted(byMethod(true, false, s.ticketsPDF)))
+	mux.Handle(reservationPath+"{reference}/"+calendarFile, unlisted(byMethod(true, false, s.ticketsCalendar)))
 	for act, post := range map[string]http.HandlerFunc{
 		"pay": s.payReservation, "renew": s.renewReservation, "give-up": s.giveUpSeats, "kind": s.changeKind,
 		"attendee": s.nameAttendee, "give-back": s.giveTicketBack,
 	} {
 		mux.Handle(reservationPath+"{reference}/"+act, byMethod(false, true, post))
 	}
+}
+
+// unlisted keeps search engines from what is shown to whoever knows its address.
+func unlisted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Robots-Tag", "noindex, nofollow")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // shopChrome is what surrounds a page of buyers: its organiser's name stands above it.
