@@ -89,7 +89,7 @@ type Replayed struct {
 // join, which without statistics would compare every letter with every event.
 const replayLetters = `
 with replayed as (
-  update dispatch d set state = 'pending', next_attempt_at = clock(), first_attempt_at = null, ended_at = null
+  update dispatch d set state = 'pending', next_attempt_at = clock(), attempts = 0, first_attempt_at = null, ended_at = null
    where d.organisation_id = $1 and d.endpoint_id = $2 and d.state = 'dead' and ($3 = '' or ` + selectMessageID + ` = $3)
   returning d.id, d.subject)
 select count(*)::int,

@@ -6,8 +6,12 @@ import (
 	"usher/internal/base/webhook"
 )
 
-// giveUpAfter is how long an event is tried, from its first attempt; then it is dead.
-const giveUpAfter = 72 * time.Hour
+// An event is dead once an attempt fails that is made giveUpAfter after its first one, and is at least the giveUpAttempts-th: as many
+// as the longest waits leave time for. Time alone says nothing: it passes also while no program runs.
+const (
+	giveUpAfter    = 72 * time.Hour
+	giveUpAttempts = 15
+)
 
 // steps are the waits between attempts; the last one repeats until the end.
 var steps = []time.Duration{

@@ -20,9 +20,6 @@ const (
 	stateDead      = "dead"
 )
 
-// Why an event is dead that its endpoint did not refuse; the sentence is webhook_why_<reason>.
-const reasonDown = "down" // the endpoint took nothing at all for as long as an event is tried
-
 // disabledGone says that the endpoint itself answered that it wants no more; the sentence is
 // webhook_disabled_<reason>.
 const (
@@ -72,14 +69,16 @@ func (h *hold) settleOne(ctx context.Context, tx pgx.Tx, p posted) (state string
 	var at time.Time
 	err = tx.QueryRow(ctx, `
 update dispatch d
-   set state = n.state, next_attempt_at = least(n.now + $5::interval, d.first_attempt_at + $6::interval),
-       ended_at = case when n.state <> 'pending' then n.now end, status = $7, reason = $8, words = $9
+   set state = n.state, ended_at = case when n.state <> 'pending' then n.now end, status = $7, reason = $8, words = $9,
+       next_attempt_at = case when n.now < d.first_attempt_at + $6::interval then least(n.now + $5::interval, d.first_attempt_at + $6::interval)
+                              else n.now + $5::interval end
   from (select e.id, clock() as now,
-               case when $4 = 'pending' and $5 > interval '0' and clock() >= e.first_attempt_at + $6::interval then 'dead' else $4 end as state
+               case when $4 = 'pending' and $5 > interval '0' and e.attempts >= $10 and clock() >= e.first_attempt_at + $6::interval then 'dead' else $4 end as state
           from dispatch e where e.organisation_id = $1 and e.id = $2) n
  where d.organisation_id = $1 and d.id = $2 and n.id = d.id and d.state = 'sending' and d.epoch = $3
 returning d.state, d.subject, d.next_attempt_at`,
-		h.d.OrganisationID, p.ID, h.Epoch, next, rest, giveUpAfter, p.answer.Status, p.answer.Reason, p.answer.Words).Scan(&state, &subject, &at)
+		h.d.OrganisationID, p.ID, h.Epoch, next, rest, giveUpAfter, p.answer.Status, p.answer.Reason, p.answer.Words,
+		giveUpAttempts).Scan(&state, &subject, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", errLost
 	}
@@ -140,18 +139,16 @@ func (h *hold) settleEndpoint(ctx context.Context, tx pgx.Tx, o outcome, done *t
 		rest = pause(o.failures, o.asked)
 	}
 	done.paused = rest > 0
-	var longDown bool
 	a := o.last.answer
-	err := tx.QueryRow(ctx, `
+	_, err := tx.Exec(ctx, `
 update endpoint
    set failures = $3, last_at = clock(), last_status = $4, last_reason = $5, last_words = $6,
        failing_since = case when $3 = 0 then null when $7 then clock() else least(failing_since, clock()) end,
        paused_until = case when $8::interval > interval '0' then clock() + $8 when $7 then null else paused_until end,
        disabled_at = case when $9 then coalesce(disabled_at, clock()) else disabled_at end,
        disabled_reason = case when $9 and disabled_at is null then $10 else disabled_reason end
- where organisation_id = $1 and id = $2
-returning coalesce(failing_since < clock() - $11::interval, false)`,
-		h.d.OrganisationID, h.d.EndpointID, o.failures, a.Status, a.Reason, a.Words, o.works, rest, o.gone, disabledGone, giveUpAfter).Scan(&longDown)
+ where organisation_id = $1 and id = $2`,
+		h.d.OrganisationID, h.d.EndpointID, o.failures, a.Status, a.Reason, a.Words, o.works, rest, o.gone, disabledGone)
 	if err != nil {
 		return fmt.Errorf("write down what the endpoint answered: %w", err)
 	}
@@ -167,25 +164,8 @@ returning coalesce(failing_since < clock() - $11::interval, false)`,
 		h.Disabled = true
 		done.said = append(done.said, said{"an endpoint answered 410: it wants no more and was disabled", nil})
 	}
-	if !done.paused || !longDown {
-		return nil
-	}
-	return h.giveUp(ctx, tx, done)
-}
-
-// giveUp ends what has waited for the endpoint for as long as an event is tried, whether its turn
-// came or not: what waits would grow for ever otherwise.
-func (h *hold) giveUp(ctx context.Context, tx pgx.Tx, done *turned) error {
-	tag, err := tx.Exec(ctx, `
-update dispatch set state = 'dead', ended_at = clock(), reason = case when reason = '' then $4 else reason end
- where organisation_id = $1 and endpoint_id = $2 and state = 'pending' and written_at < clock() - $3::interval`,
-		h.d.OrganisationID, h.d.EndpointID, giveUpAfter, reasonDown)
-	if err != nil {
-		return fmt.Errorf("give up what waited for the endpoint: %w", err)
-	}
-	done.dead += int(tag.RowsAffected())
-	if n := tag.RowsAffected(); n > 0 {
-		done.said = append(done.said, said{"an endpoint took nothing for three days; events were given up", []any{"events", n}})
+	if done.dead > 0 && !o.gone && o.failures >= pauseAfter {
+		done.said = append(done.said, said{"an endpoint took nothing for three days; events were given up", []any{"events", done.dead}})
 	}
 	return nil
 }

@@ -221,8 +221,8 @@ type sendWebhook struct {
 	Now bool `help:"Also what waits for its next attempt, and though the endpoint rests: when the receiver was mended."`
 }
 
-// Run sends here and now. Where nothing was even tried while something waits, that is a refusal: whoever
-// pressed it wanted that sent.
+// Run sends here and now. Where nothing was tried while something waits, or nothing that was tried was taken, that is a refusal:
+// whoever pressed it wanted that sent.
 func (c sendWebhook) Run(s *session) error {
 	org, err := s.organisationOf(c.Organisation)
 	if err != nil {
@@ -242,6 +242,10 @@ func (c sendWebhook) Run(s *session) error {
 	}
 	if sent.Tally == (outbox.Tally{}) && sent.Waiting > 0 {
 		return waits
+	}
+	if sent.Tally.Delivered == 0 && sent.Tally != (outbox.Tally{}) {
+		facts["failed"], facts["dead"] = sent.Tally.Failed, sent.Tally.Dead
+		return problem.Refused("webhook_took_none", facts)
 	}
 	err = s.done("cli_webhook_sent", map[string]any{"delivered": sent.Tally.Delivered, "failed": sent.Tally.Failed, "dead": sent.Tally.Dead},
 		map[string]any{
