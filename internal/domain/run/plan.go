@@ -130,24 +130,21 @@ func (p Planner) plan(ctx context.Context, tx pgx.Tx, planned *Planned) error {
 		return err
 	}
 	p.at("moved")
-	var due, missed []windowOf
+	if err := keepMissed(ctx, tx, moved, now); err != nil {
+		return err
+	}
+	var due []windowOf
 	for _, l := range moved {
 		if l.until.After(now) {
 			planned.TurnedBack = append(planned.TurnedBack, TurnedBack{l.task.Name, l.zone, l.until.UTC().Format(time.RFC3339)})
 		}
 		planned.Missed += l.late
-		for _, w := range l.named {
-			missed = append(missed, windowOf{task: l.task.Name, window: w})
-		}
-		if n := len(l.named); n > 0 {
+		if n := len(l.named); n > 0 && l.late > 0 {
 			planned.TooLate = append(planned.TooLate, TooLate{l.task.Name, l.zone, l.late, l.named[0].Key, l.named[n-1].Key})
 		}
 		for _, w := range l.due {
 			due = append(due, windowOf{task: l.task.Name, window: w})
 		}
-	}
-	if err := nameMissed(ctx, tx, missed); err != nil {
-		return err
 	}
 	ready, err := insertWindows(ctx, tx, due, Scheduler, now)
 	if err != nil {
@@ -265,20 +262,18 @@ func moveLines(ctx context.Context, tx pgx.Tx, lines []line, now time.Time) ([]l
 		return nil, nil
 	}
 	n := len(lines)
-	tasks, zones, until, late := make([]string, n), make([]string, n), make([]time.Time, n), make([]int, n)
+	tasks, zones, until := make([]string, n), make([]string, n), make([]time.Time, n)
 	for i, l := range lines {
-		tasks[i], zones[i], until[i], late[i] = l.task.Name, l.zone, l.until, l.late
+		tasks[i], zones[i], until[i] = l.task.Name, l.zone, l.until
 	}
 	rows, err := tx.Query(ctx, `
 with mine as (
-  select s.task, s.zone, w.late, w.nth
-    from schedule s join unnest($1::text[], $2::text[], $3::timestamptz[], $4::int[]) with ordinality w(task, zone, until, late, nth)
+  select s.task, s.zone, w.nth
+    from schedule s join unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality w(task, zone, until, nth)
       on s.task = w.task and s.zone = w.zone and s.planned_until = w.until
    order by s.task, s.zone for no key update of s skip locked)
-update schedule s set planned_until = $5, missed = s.missed + mine.late,
-       missed_at = case when mine.late > 0 then $5 else s.missed_at end
-  from mine where s.task = mine.task and s.zone = mine.zone
-returning mine.nth::int - 1`, tasks, zones, until, late, now)
+update schedule s set planned_until = $4 from mine where s.task = mine.task and s.zone = mine.zone
+returning mine.nth::int - 1`, tasks, zones, until, now)
 	if err != nil {
 		return nil, fmt.Errorf("keep how far the schedule is planned: %w", err)
 	}
@@ -300,23 +295,47 @@ type windowOf struct {
 	window Window
 }
 
-// nameMissed keeps by name what came too late, so that somebody can run it by hand.
-func nameMissed(ctx context.Context, tx pgx.Tx, missed []windowOf) error {
-	if len(missed) == 0 {
+// keepMissed keeps by name what came too late, so that somebody can run it by hand, and counts it once: what a clock that went back
+// and forth finds again is known by its key, and is no longer late by the lines. What lies beyond the names is counted each time.
+func keepMissed(ctx context.Context, tx pgx.Tx, lines []line, now time.Time) error {
+	var of []int
+	var tasks, keys, zones []string
+	var dues []time.Time
+	for i, l := range lines {
+		for _, w := range l.named {
+			of, tasks, keys, zones, dues = append(of, i), append(tasks, l.task.Name), append(keys, w.Key), append(zones, w.Zone), append(dues, w.DueAt)
+		}
+	}
+	if len(of) == 0 {
 		return nil
 	}
-	n := len(missed)
-	tasks, keys, zones, dues := make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
-	for i, m := range missed {
-		tasks[i], keys[i], zones[i], dues[i] = m.task, m.window.Key, m.window.Zone, m.window.DueAt
-	}
-	_, err := tx.Exec(ctx, `
-insert into missed_window (task, window_key, zone, due_at)
-select w.task, w.key, w.zone, w.due_at from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) w(task, key, zone, due_at)
- order by w.task, w.key
-    on conflict do nothing`, tasks, keys, zones, dues)
+	rows, err := tx.Query(ctx, `
+with named as (
+  select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) w(nth, task, key, zone, due_at)),
+added as (
+  insert into missed_window (task, window_key, zone, due_at)
+  select task, key, zone, due_at from named order by task, key
+      on conflict do nothing
+  returning task, window_key)
+select n.nth, (count(*) - count(a.task))::int from named n left join added a on a.task = n.task and a.window_key = n.key group by n.nth`,
+		of, tasks, keys, zones, dues)
 	if err != nil {
 		return fmt.Errorf("name the windows that came too late: %w", err)
+	}
+	var nth, known int
+	if _, err = pgx.ForEachRow(rows, []any{&nth, &known}, func() error { lines[nth].late -= known; return nil }); err != nil {
+		return fmt.Errorf("name the windows that came too late: %w", err)
+	}
+	late := make([]int, len(lines))
+	tasks, zones = make([]string, len(lines)), make([]string, len(lines))
+	for i, l := range lines {
+		tasks[i], zones[i], late[i] = l.task.Name, l.zone, l.late
+	}
+	_, err = tx.Exec(ctx, `
+update schedule s set missed = s.missed + w.late, missed_at = $4
+  from unnest($1::text[], $2::text[], $3::int[]) w(task, zone, late) where s.task = w.task and s.zone = w.zone and w.late > 0`, tasks, zones, late, now)
+	if err != nil {
+		return fmt.Errorf("count the windows that came too late: %w", err)
 	}
 	return nil
 }

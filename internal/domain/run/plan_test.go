@@ -78,6 +78,16 @@ func TestLook_AClockSetForwardAndBackLosesNothing(t *testing.T) {
 	s.clock(morning.AddDate(1, 0, 0))
 	s.look() // caught up, as far as the cap allows
 	planned := s.number(`select count(*) from run`)
+	missed := s.number(`select missed from schedule`)
+	if named := s.number(`select count(*) from missed_window`); missed == 0 || missed != named {
+		t.Fatalf("%d windows are missed, and %d named", missed, named)
+	}
+	s.clock(morning.Add(time.Hour + time.Minute))
+	s.look()
+	s.clock(morning.AddDate(1, 0, 0)) // once more, by the same error
+	if p := s.look(); p.Missed != 0 || len(p.TooLate) != 0 || s.number(`select missed from schedule`) != missed {
+		t.Errorf("missed once more: %+v; kept %d, want %d", p, s.number(`select missed from schedule`), missed)
+	}
 	s.clock(morning.Add(time.Hour + time.Minute))
 	s.look()
 	for day := 1; day <= 3; day++ {
