@@ -30,6 +30,9 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 		definitions[kind] = notice.Definition{Channels: both, Compose: composeOrders(public)}
 	}
 	definitions[notice.KindTicketNamed] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeAttendees(public)}
+	for _, kind := range []notice.Kind{notice.KindTicketPassedOn, notice.KindTicketEnded} {
+		definitions[kind] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeFormer}
+	}
 	for _, kind := range []notice.Kind{notice.KindWaitingJoined, notice.KindWaitingOver} {
 		definitions[kind] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeWaiting(public)}
 	}

@@ -51,6 +51,7 @@ type TicketPaper struct {
 	Row            string // empty: none
 	Seat           string // label
 	Ended          bool   // it was given back, or came to an end otherwise: there is no paper of it
+	EndReason      string // that the line keeps; empty: it stands, or its reservation ended
 	Code           string `db:"-"` // signed: what the QR code holds
 
 	// Logo is drawn on all papers of the organisation that are drawn together; the first one of a reading carries it.

@@ -4,7 +4,8 @@ select $1::bigint as organisation_id, l.reservation_id, l.number, k.id as claim_
        o.name as organisation, o.contact_email as contact, i.id as installation, e.name as event, t.name as kind, l.price_minor, l.currency,
        s.reference as sitting, v.name as centre, r.name as room, v.time_zone as zone, s.starts_at, s.ends_at, s.revision,
        l.zone as part, coalesce(p.row_label, '') as row, coalesce(k.seat_label, '') as seat,
-       l.cancelled_at is not null or k.released_at is not null or b.state not in ('confirmed', 'disputed') as ended
+       l.cancelled_at is not null or k.released_at is not null or b.state not in ('confirmed', 'disputed') as ended,
+       coalesce(l.cancel_reason, '') as end_reason
   from unnest($2::bigint[]) w(reservation_id)
  cross join lateral (select * from reservation where organisation_id = $1 and id = w.reservation_id and confirmed_at is not null offset 0) b
  cross join lateral (select * from line where organisation_id = $1 and reservation_id = b.id

@@ -136,12 +136,31 @@ select distinct k.reservation_id from unnest($2::bigint[]) w(id)
 
 // message is what whoever a ticket is for is told of it.
 func (t TicketPaper) message(public string) (notice.Message, error) {
-	voice, begins := i18n.Speak(t.Locale), i18n.In(t.Begins())
-	said := map[string]any{"event": t.Event, "date": voice.Date(begins), "hour": i18n.Clock(begins), "buyer": t.Buyer}
+	voice, said := i18n.Speak(t.Locale), t.said()
+	b := t.body("ticket_mail_subject", "ticket_mail_lead")
+	b.ToDo = []string{voice.Say("ticket_mail_bring", said)}
+	if public != "" && t.Link != "" {
+		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_link", map[string]any{"link": public + TicketPath + t.Link}))
+	}
+	if texts := t.ByHand(); len(texts) > 0 {
+		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_by_hand", map[string]any{"texts": texts}))
+	}
+	return t.mail(b, t.AttendeeEmail, t.attachAlone)
+}
+
+// said is what sentences to whoever a ticket is for say of it.
+func (t TicketPaper) said() map[string]any {
+	begins := i18n.In(t.Begins())
+	return map[string]any{"event": t.Event, "date": i18n.Speak(t.Locale).Date(begins), "hour": i18n.Clock(begins), "buyer": t.Buyer}
+}
+
+// body is what each message to whoever a ticket is for has: which ticket it is.
+func (t TicketPaper) body(title, lead string) body {
+	voice, begins, said := i18n.Speak(t.Locale), i18n.In(t.Begins()), t.said()
 	say := func(id string) string { return voice.Say(id, nil) }
 	b := body{
-		Lang: voice.Lang(), From: t.Organisation, Title: voice.Say("ticket_mail_subject", said), Hello: voice.Say("letter_mail_hello", map[string]any{"name": t.Name()}),
-		Lead: voice.Say("ticket_mail_lead", said),
+		Lang: voice.Lang(), From: t.Organisation, Title: voice.Say(title, said), Hello: voice.Say("letter_mail_hello", map[string]any{"name": t.Name()}),
+		Lead: voice.Say(lead, said),
 		Facts: []fact{
 			{say("buyer_event"), t.Event},
 			{say("letter_date"), voice.Date(begins)},
@@ -149,24 +168,21 @@ func (t TicketPaper) message(public string) (notice.Message, error) {
 			{say("buyer_place"), t.Room + ", " + t.Centre},
 			{say("letter_seat"), strings.TrimPrefix(t.Part+", "+t.Seat, ", ")},
 		},
-		ToDo: []string{say("ticket_mail_bring")},
-	}
-	if public != "" && t.Link != "" {
-		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_link", map[string]any{"link": public + TicketPath + t.Link}))
-	}
-	if texts := t.ByHand(); len(texts) > 0 {
-		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_by_hand", map[string]any{"texts": texts}))
 	}
 	if t.Contact != "" {
 		b.Contact = voice.Say("letter_contact", map[string]any{"contact": t.Contact})
 	}
+	return b
+}
+
+func (t TicketPaper) mail(b body, address string, attach func() ([]mail.Attachment, error)) (notice.Message, error) {
 	page, err := b.html()
 	if err != nil {
 		return notice.Message{}, err
 	}
 	return notice.Message{
-		Verdict: notice.VerdictSend, Email: t.AttendeeEmail, Name: t.Name(), Sender: t.Organisation, ReplyTo: t.Contact,
-		Subject: b.Title, Text: b.text(voice), HTML: page, Attach: t.attachAlone,
+		Verdict: notice.VerdictSend, Email: address, Name: t.Name(), Sender: t.Organisation, ReplyTo: t.Contact,
+		Subject: b.Title, Text: b.text(i18n.Speak(t.Locale)), HTML: page, Attach: attach,
 	}, nil
 }
 

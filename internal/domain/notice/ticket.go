@@ -9,8 +9,10 @@ import (
 
 // The kinds of notice about whose name a ticket is in.
 const (
-	KindTicketNamed    Kind = "ticket_named"    // to whoever it is for: it is theirs
-	KindTicketsRenamed Kind = "tickets_renamed" // to the buyer: earlier papers are out of date
+	KindTicketNamed    Kind = "ticket_named"     // to whoever it is for: it is theirs
+	KindTicketPassedOn Kind = "ticket_passed_on" // to whoever it was for: it is in another name now
+	KindTicketEnded    Kind = "ticket_ended"     // to whoever it was for: it lets nobody in any more
+	KindTicketsRenamed Kind = "tickets_renamed"  // to the buyer: earlier papers are out of date
 )
 
 // SubjectTicket says that a notice is about one ticket, by its claim, and to whoever that is for.
@@ -20,15 +22,22 @@ const SubjectTicket = "ticket"
 // instant of its own.
 const renamedSoFar = `select r.confirmed_at as at, (select sum(transfers)::int from line where organisation_id = $1 and reservation_id = r.id) as revision`
 
-// TellAttendee adds a notice to whoever a ticket is for now, and the job that sends it. It is called in the transaction that named
-// them, by whoever holds the reservation's row; the transfers tell one name from the next.
-func TellAttendee(ctx context.Context, tx pgx.Tx, organisationID, reservationID, claimID int64, transfers int) error {
+// TellAttendees adds a notice to each who has an address of their own for one of these tickets, by their claims, and the jobs that send
+// it. It is called in the transaction of the cause, by whoever holds the reservation's row: before another name is written for whoever had
+// the ticket, after it for whoever has it now. The transfers tell one name from the next.
+func TellAttendees(ctx context.Context, tx pgx.Tx, organisationID int64, kind Kind, claimIDs ...int64) error {
 	_, err := tx.Exec(ctx, `
 insert into notice (organisation_id, reservation_id, kind, subject, subject_id, on_date, revision, email_state, sms_state, urgency)
-values ($1, $2, $3, $4, $5, (clock() at time zone 'UTC')::date, $6, 'pending', 'unreachable', 1)
-on conflict do nothing`, organisationID, reservationID, KindTicketNamed, SubjectTicket, claimID, transfers)
+select $1, k.reservation_id, $2, $3, k.id, (coalesce(l.cancelled_at, clock()) at time zone 'UTC')::date, l.transfers, 'pending', 'unreachable', case $2 when 'ticket_named' then 1 else 0 end
+  from unnest($4::bigint[]) w(id)
+ cross join lateral (select id, reservation_id, line_number from claim where organisation_id = $1 and id = w.id offset 0) k
+ cross join lateral (select cancelled_at, transfers, attendee_email from line
+                      where organisation_id = $1 and reservation_id = k.reservation_id and number = k.line_number offset 0) l
+ where l.attendee_email <> ''
+ order by k.id
+on conflict do nothing`, organisationID, kind, SubjectTicket, claimIDs)
 	if err != nil {
-		return fmt.Errorf("write the notice about a ticket: %w", err)
+		return fmt.Errorf("write the notices about tickets: %w", err)
 	}
 	return wake(ctx, tx, true, false)
 }

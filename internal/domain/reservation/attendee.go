@@ -138,6 +138,11 @@ func (r Reservation) checkNaming(line Line, was named) error {
 }
 
 func (r Reservation) rename(ctx context.Context, tx pgx.Tx, actor timeline.Actor, n Naming, was named, who Attendee) (Naming, error) {
+	if !strings.EqualFold(who.Email, was.Email) {
+		if err := notice.TellAttendees(ctx, tx, r.OrganisationID, notice.KindTicketPassedOn, n.Line.ClaimID); err != nil {
+			return n, err
+		}
+	}
 	_, err := tx.Exec(ctx, `
 update line set attendee = $4, attendee_email = $5, attendee_link = case when $5 <> '' then $6 end, transfers = transfers + 1
  where organisation_id = $1 and reservation_id = $2 and number = $3`,
@@ -153,10 +158,8 @@ update line set attendee = $4, attendee_email = $5, attendee_link = case when $5
 	if err != nil {
 		return n, err
 	}
-	if n.Told {
-		if err := notice.TellAttendee(ctx, tx, r.OrganisationID, r.ID, n.Line.ClaimID, was.Transfers+1); err != nil {
-			return n, err
-		}
+	if err := notice.TellAttendees(ctx, tx, r.OrganisationID, notice.KindTicketNamed, n.Line.ClaimID); err != nil {
+		return n, err
 	}
 	return n, notice.TellBuyers(ctx, tx, r.OrganisationID, notice.KindTicketsRenamed, r.ID)
 }

@@ -111,3 +111,44 @@ select count(*) from (select facts->>'before' as before, lag(facts->>'now', 1, '
 	}
 	b.equal("transfers to one name", b.count(`select transfers from line where reservation_id = $1`, r.ID), many+1)
 }
+
+// Whoever had a ticket at an address of their own is told once that it is theirs no more: because it has another name, was given back, or
+// its event does not take place. Who never heard of it, and the buyer at their own address, are not.
+func TestNameAttendee_WhoHadItIsTold(t *testing.T) {
+	t.Parallel()
+	b, server := toTell(t)
+	r, _ := b.bought("A1", "A2", "A3")
+	b.told(server)
+	b.name(r, 1, "Sira", "sira@example.org")
+	b.tells("named", b.told(server), "sira: Votre billet : The play", "awa: Nom changé")
+	b.name(r, 1, "Unheard", "unheard@example.org")
+	b.name(r, 1, "Kofi", "kofi@example.org")
+	b.tells("passed on", b.told(server), "sira: Ce n'est plus votre billet : The play", "kofi: Votre billet", "awa: Nom changé")
+	b.equal("told in the name that it was in, and not whose it is, nor of what reservation", b.count(`
+select count(*) from delivery where subject like 'Ce n''est plus%' and words like '%Sira%' and words not like '%Kofi%' and position($1 in words) = 0`, r.Reference), 1)
+	lost := string(server.Messages()[len(server.Messages())-3].Raw)
+	if strings.Contains(lost, r.Reference) || !strings.Contains(lost, "method=CANCEL") {
+		t.Errorf("to whoever had it: %s", lost)
+	}
+	b.name(r, 1, "Kofi the Elder", "kofi@example.org")
+	b.tells("another name at the same address", b.told(server), "kofi: Votre billet", "awa: Nom changé")
+	b.name(r, 1, "Sira", "sira@example.org")
+	b.name(r, 1, "Kofi", "kofi@example.org")
+	b.tells("theirs again before anybody was told", b.told(server), "kofi: Votre billet", "awa: Nom changé")
+	b.name(r, 2, "Awa's daughter", r.Email)
+	b.name(r, 3, "Modibo", "modibo@example.org")
+	b.told(server)
+
+	for range 2 {
+		_, err := CancelTickets(t.Context(), b.db, b.admin, r.Reference, Cancelling{Tickets: []int{1, 2}, Reason: "ill"})
+		b.must(err)
+		b.clock(26 * time.Hour)
+	}
+	b.tells("given back", b.told(server), "kofi: Ce n'est plus votre billet", "awa: Billets annulés")
+	_, err := CancelEvent(t.Context(), b.db, b.admin, "play", "ill")
+	b.must(err)
+	b.tells("the event is off", b.told(server), "modibo: Ce n'est plus votre billet", "awa: ")
+	b.equal("says so", b.count(`select count(*) from delivery where address like 'modibo%' and words like '%n''a pas lieu%'`), 1)
+	b.tells("nothing more", b.told(server))
+	b.equal("nothing is left to send", b.count(`select count(*) from notice where email_state = 'pending'`), 0)
+}

@@ -251,7 +251,7 @@ update line l set cancelled_at = clock(), cancel_reason = $3, refund_minor = e.r
 			return err
 		}
 	}
-	if err := tellEnded(ctx, tx, r, e); err != nil {
+	if err := tellEnded(ctx, tx, r, lines, e); err != nil {
 		return err
 	}
 	err = timeline.Record(ctx, tx, r.OrganisationID, actor, timeline.Entry{

@@ -29,15 +29,22 @@ func tellOwed(ctx context.Context, tx pgx.Tx, r Reservation, reason payment.Refu
 	return notice.TellOrganiser(ctx, tx, r.OrganisationID, notice.ConcernRefund, ids...)
 }
 
-// tellEnded tells a buyer that tickets of theirs ended. Of money that came and went before anybody knew of it, nobody is told; and a cart
+// tellEnded tells a buyer that tickets of theirs ended, and whoever they were for with an address of their own. Of money that came and went before anybody knew of it, nobody is told; and a cart
 // that had lapsed was nobody's any more.
-func tellEnded(ctx context.Context, tx pgx.Tx, r Reservation, e ending) error {
+func tellEnded(ctx context.Context, tx pgx.Tx, r Reservation, lines []Line, e ending) error {
 	kind := notice.KindTicketsCancelled
 	switch {
 	case e.reason == unseen || r.Written == Lapsed:
 		return nil
 	case e.reason == string(payment.EventCancelled):
 		kind = notice.KindEventCancelled
+	}
+	claims := make([]int64, len(lines))
+	for i, line := range lines {
+		claims[i] = line.ClaimID
+	}
+	if err := notice.TellAttendees(ctx, tx, r.OrganisationID, notice.KindTicketEnded, claims...); err != nil {
+		return err
 	}
 	return notice.TellBuyers(ctx, tx, r.OrganisationID, kind, r.ID)
 }
