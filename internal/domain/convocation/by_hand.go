@@ -2,6 +2,7 @@ package convocation
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,19 @@ type Placed struct {
 	Sitting   seating.Sitting
 	Seat      string // empty: given at the door
 	Changed   bool   // false: it was so already
+	Chosen    string // the centre that they chose, where it is another than the sitting's; else empty
+}
+
+// choice adds what somebody chose who sits at another centre now: whoever seats them there by hand must see it.
+func (h hand) choice(ctx context.Context, p *Placed) error {
+	if p.Candidate.CentreID == nil || *p.Candidate.CentreID == p.Sitting.CentreID {
+		return nil
+	}
+	err := h.tx.QueryRow(ctx, `select name from centre where organisation_id = $1 and id = $2`, h.c.OrganisationID, *p.Candidate.CentreID).Scan(&p.Chosen)
+	if err != nil {
+		return fmt.Errorf("read which centre was chosen: %w", err)
+	}
+	return nil
 }
 
 // hand is one act by hand under way: the campaign is locked, and everything is written or nothing.
@@ -107,6 +121,9 @@ func Seat(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, refere
 			return unchanged, err
 		}
 		placed.Seat, placed.Changed = claim.SeatLabel, true
+		if err := h.choice(ctx, &placed); err != nil {
+			return unchanged, err
+		}
 		err = h.publish(ctx, seatEventOf(outbox.CandidateSeated, h.c, placed.Candidate.Reference, claim.Sitting, claim.SeatLabel))
 		if err != nil {
 			return unchanged, err
@@ -320,6 +337,9 @@ func Move(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, refere
 			return unchanged, err
 		}
 		placed.Seat = claim.SeatLabel
+		if err := h.choice(ctx, &placed); err != nil {
+			return unchanged, err
+		}
 		if err := h.publish(ctx, movedEventOf(h.c, from, claim.Sitting, claim.SeatLabel)); err != nil {
 			return unchanged, err
 		}
@@ -350,7 +370,7 @@ func (h hand) sittingOf(ctx context.Context, reference, exam string) (seating.Si
 
 // Swap lets candidates of one exam exchange their seats: each takes the seat of the next, the last
 // that of the first. All are released, then all taken, in one transaction; when one part breaks a
-// rule, everybody stays as before.
+// rule, everybody stays as before. Said again within justNow it changes nothing: who presses twice means one exchange.
 func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam string, references ...string) (placed []Placed, err error) {
 	if err := account.Allow(actor, account.Move); err != nil {
 		return nil, err
@@ -364,6 +384,12 @@ func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam s
 			return unchanged, err
 		}
 		if err := checkExchange(seats); err != nil {
+			return unchanged, err
+		}
+		if again, err := h.exchangedJustNow(ctx, seats); err != nil || again {
+			for _, who := range seats {
+				placed = append(placed, Placed{Candidate: who.candidate, Sitting: who.sitting, Seat: who.claim.Label()})
+			}
 			return unchanged, err
 		}
 		untold, err := h.letGo(ctx, "swapped", seats...)
@@ -394,9 +420,37 @@ func Swap(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, exam s
 		if err := h.publish(ctx, events...); err != nil {
 			return unchanged, err
 		}
+		for i := range placed {
+			if err := h.choice(ctx, &placed[i]); err != nil {
+				return unchanged, err
+			}
+		}
 		return h.reseating(ctx, seats...)
 	})
 	return placed, err
+}
+
+// justNow is for how long the same exchange is the same press, or the same command given again after a network that broke.
+const justNow = "1 minute"
+
+// exchangedJustNow tells whether these people have their seats from this very exchange: each the one that the next had before.
+func (h hand) exchangedJustNow(ctx context.Context, seats []held) (again bool, err error) {
+	now, next := make([]int64, len(seats)), make([]int64, len(seats))
+	for i, seat := range seats {
+		now[i], next[i] = seat.claim.ID, seats[(i+1)%len(seats)].claim.ID
+	}
+	err = h.tx.QueryRow(ctx, `
+select count(*) = cardinality($2::bigint[])
+  from unnest($2::bigint[], $3::bigint[]) w(now, next)
+  join claim k on (k.organisation_id, k.id) = ($1, w.now)
+  join claim n on (n.organisation_id, n.id) = ($1, w.next)
+  join claim before on (before.organisation_id, before.id) = ($1, n.replaces_id)
+ where k.sitting_id = before.sitting_id and k.seat_number is not distinct from before.seat_number
+   and k.claimed_at > clock() - $4::interval`, h.c.OrganisationID, now, next, justNow).Scan(&again)
+	if err != nil {
+		return false, fmt.Errorf("look whether they have exchanged their seats already: %w", err)
+	}
+	return again, nil
 }
 
 // mostSwapped is how many seats one exchange may turn around.

@@ -1,6 +1,7 @@
 package convocation
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -258,6 +259,59 @@ func TestSwap_TwoThreeAndAcrossRooms(t *testing.T) {
 	refused(t, s.swap("C0001"), "swap_impossible")
 	refused(t, s.swap("C0001", "C0001"), "swap_impossible")
 	s.whole()
+}
+
+// The same exchange pressed three times, at once or one after the other, is one exchange; a minute later it is another one. An exchange
+// of others in between, or one that turns the other way, is no repeat.
+func TestSwap_SaidAgainIsOne(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(9)})
+	s.fileMany(3, person{})
+	for n := 1; n <= 3; n++ {
+		s.must(s.seat(fmt.Sprintf("C%04d", n), "S001", fmt.Sprint(n)))
+	}
+	s.must(errors.Join(together(3, func(int) error { return s.swap("C0001", "C0002") })...))
+	s.equal("exchanged once", s.seats(), []string{"C0001 S001/002", "C0002 S001/001", "C0003 S001/003"})
+	again, err := Swap(t.Context(), s.db, s.actor, s.campaign.Slug, "", "C0002", "C0001")
+	s.must(err)
+	if again[0].Changed || again[1].Changed || again[0].Seat != "001" {
+		t.Errorf("said again: %+v", again)
+	}
+	s.must(s.swap("C0001", "C0002", "C0003"))
+	s.must(s.swap("C0001", "C0002", "C0003"))
+	s.equal("turned once", s.seats(), []string{"C0001 S001/001", "C0002 S001/003", "C0003 S001/002"})
+	s.must(s.swap("C0003", "C0002", "C0001"))
+	s.equal("turned back", s.seats(), []string{"C0001 S001/002", "C0002 S001/001", "C0003 S001/003"})
+	s.owner(`update claim set claimed_at = claimed_at - interval '61 seconds'`)
+	s.must(s.swap("C0001", "C0002"))
+	s.equal("a minute later", s.seats(), []string{"C0001 S001/001", "C0002 S001/002", "C0003 S001/003"})
+	s.whole()
+}
+
+// Whoever is put at another centre than they chose is named with it at once.
+func TestByHand_NamesWhoSitsAtAnotherCentre(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{centre: "Bamako", capacity: places(4)})
+	s.sit(hall{centre: "Sikasso", capacity: places(4)})
+	s.file(person{centre: "Bamako"}, person{centre: "Sikasso"}, person{})
+	s.convoke()
+	chosen := func(placed []Placed, err error) (said []string) {
+		t.Helper()
+		s.must(err)
+		for _, p := range placed {
+			said = append(said, p.Candidate.Reference+" "+p.Chosen)
+		}
+		return said
+	}
+	one := func(placed Placed, err error) ([]Placed, error) { return []Placed{placed}, err }
+	c := s.campaign.Slug
+	s.equal("exchanged", chosen(Swap(t.Context(), s.db, s.actor, c, "", "C0001", "C0002")), []string{"C0001 Bamako", "C0002 Sikasso"})
+	s.equal("moved back", chosen(one(Move(t.Context(), s.db, s.actor, c, "C0001", "", "S001", ""))), []string{"C0001 "})
+	s.equal("moved", chosen(one(Move(t.Context(), s.db, s.actor, c, "C0001", "", "S002", ""))), []string{"C0001 Bamako"})
+	s.must(s.release("C0003"))
+	s.equal("seated where nothing was chosen", chosen(one(Seat(t.Context(), s.db, s.actor, c, "C0003", "S002", ""))), []string{"C0003 "})
 }
 
 func TestSwap_SecondHalfBreaksARule(t *testing.T) {

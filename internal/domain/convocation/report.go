@@ -11,6 +11,7 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
+	"usher/internal/domain/admission"
 	"usher/internal/domain/run"
 	"usher/internal/domain/timeline"
 )
@@ -181,4 +182,36 @@ select g.slug, g.name, count(c.id)::int as candidates,
 		return err
 	})
 	return overviews, err
+}
+
+// Population is who stands at a step of the workflow.
+type Population struct {
+	People int // candidates with the status
+	Seated int // of them, those who have a seat
+}
+
+// InStatus counts who stands at a step: whoever changes what it opens sees at once whom that concerns.
+func InStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, status string) (there Population, err error) {
+	if err := account.Allow(actor, account.Manage); err != nil {
+		return there, err
+	}
+	c, err := admission.FindCampaign(ctx, db, actor, campaign)
+	if err != nil {
+		return there, err
+	}
+	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		step, err := admission.FindStatus(ctx, tx, c, status)
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, `
+select count(*), count(*) filter (where exists (select from claim k
+        where k.organisation_id = $1 and k.candidate_id = c.id and k.released_at is null))
+  from candidate c where c.organisation_id = $1 and c.campaign_id = $2 and c.status_id = $3`, c.OrganisationID, c.ID, step.ID).Scan(&there.People, &there.Seated)
+		if err != nil {
+			return fmt.Errorf("count who stands at a status: %w", err)
+		}
+		return nil
+	})
+	return there, err
 }

@@ -82,6 +82,10 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := Foresee(ctx, s.db, at.actor, Target{Campaign: at.campaign})
 			return err
 		},
+		"convocation.InStatus": func(ctx context.Context, at at) error {
+			_, err := InStatus(ctx, s.db, at.actor, at.campaign, "accepted")
+			return err
+		},
 		"convocation.Explain": func(ctx context.Context, at at) error {
 			_, err := Explain(ctx, s.db, at.actor, at.campaign, "C0001")
 			return err

@@ -63,8 +63,10 @@ func TestCandidates_RowsAtFault(t *testing.T) {
 		{`1;Diop;Awa;;;;;;;MATH,CHIM;;`, "2:épreuves:exam_unknown"},
 		{`1;Diop;Awa;;;;;;;;;`, "2:épreuves:exams_missing"},
 		{`1;Diop;Awa;;;;;;;MATH;;klingon`, "2:langue:language_unknown"},
-		{`1;Diop;Awa;;awa;;peut-être;;Tessalit;CHIM;;`,
-			"2:e-mail:email_wrong 2:statut:status_unknown 2:centre:centre_unknown 2:épreuves:exam_unknown"},
+		{
+			`1;Diop;Awa;;awa;;peut-être;;Tessalit;CHIM;;`,
+			"2:e-mail:email_wrong 2:statut:status_unknown 2:centre:centre_unknown 2:épreuves:exam_unknown",
+		},
 		{`1;Diop;Awa;22/04/2198;;;peut-être;;;MATH;;`, "2:date de naissance:birth_in_future 2:statut:status_unknown"},
 		{`1;Diop;Awa;;;;;;;MATH;;fr;extra`, "2:M:extra_cell"},
 		{`1;` + strings.Repeat("x", 201) + `;Awa;;;;;;;MATH;;`, "2:nom:text_too_long"},

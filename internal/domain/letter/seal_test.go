@@ -29,7 +29,9 @@ func TestSeal_LeavesForTheOrganisationsMailbox(t *testing.T) {
 	t.Parallel()
 	h := newTheatre(t)
 	now := time.Now().UTC()
-	day := func(ago int) time.Time { return time.Date(now.Year(), now.Month(), now.Day()-ago, 0, 0, 0, 0, time.UTC) }
+	day := func(ago int) time.Time {
+		return time.Date(now.Year(), now.Month(), now.Day()-ago, 0, 0, 0, 0, time.UTC)
+	}
 	h.exec(`insert into timeline (organisation_id, actor, kind, facts, at) values (1, 'test', 'seated', '{}', $1), (1, 'test', 'seated', '{}', $1)`, day(5).Add(time.Hour))
 
 	sealed := h.seal(day(5))

@@ -48,7 +48,11 @@ func (c swapCommand) Run(s *session) error {
 		return err
 	}
 	placed, err := convocation.Swap(s.ctx, s.db, s.actor, c.Campaign, c.Exam, c.Candidates...)
-	return s.placed("cli_placed", err, placed...)
+	if err := s.placed("cli_placed", err, placed...); err != nil || s.line.JSON || placed[0].Changed {
+		return err
+	}
+	s.say("cli_swapped_before", nil)
+	return nil
 }
 
 type releaseCommand struct {
@@ -91,10 +95,12 @@ func (s *session) placed(sentence string, err error, placed ...convocation.Place
 			Room      string    `json:"room"`
 			StartsAt  time.Time `json:"starts_at"`
 			Seat      string    `json:"seat"`
+			Changed   bool      `json:"changed"`
+			Chosen    string    `json:"centre_chosen,omitempty"` // where it is another
 		}
 		list := make([]place, len(placed))
 		for i, p := range placed {
-			list[i] = place{p.Candidate.Reference, p.Candidate.Name(), p.Sitting.Reference, p.Sitting.Place(), p.Sitting.StartsAt, p.Seat}
+			list[i] = place{p.Candidate.Reference, p.Candidate.Name(), p.Sitting.Reference, p.Sitting.Place(), p.Sitting.StartsAt, p.Seat, p.Changed, p.Chosen}
 		}
 		return s.answer(list)
 	}
@@ -103,6 +109,9 @@ func (s *session) placed(sentence string, err error, placed ...convocation.Place
 			"candidate": p.Candidate.Name(), "reference": p.Candidate.Reference, "seat": p.Seat,
 			"place": p.Sitting.Place(), "sitting": p.Sitting.Reference, "starts_at": p.Sitting.Begins(),
 		})
+		if p.Chosen != "" {
+			s.say("cli_placed_elsewhere", map[string]any{"candidate": p.Candidate.Name(), "chosen": p.Chosen, "centre": p.Sitting.Centre})
+		}
 	}
 	return nil
 }

@@ -199,7 +199,8 @@ func (a addStatus) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.done("cli_status_added", map[string]any{"status": added.Code}, map[string]any{"status": added.Code, "added": true})
+	return s.done("cli_status_added", map[string]any{"status": added.Code, "opens": added.OpensPayment, "campaign": a.Campaign},
+		map[string]any{"status": added.Code, "opens_payment": added.OpensPayment, "added": true})
 }
 
 type editStatus struct {
@@ -215,7 +216,9 @@ func (e editStatus) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	var before admission.Status
 	after, err := admission.EditStatus(s.ctx, s.db, s.actor, e.Campaign, e.Status, func(status *admission.Status) {
+		before = *status
 		set(&status.Code, e.Code)
 		set(&status.Label, e.Label)
 		set(&status.Advice, e.Advice)
@@ -224,9 +227,20 @@ func (e editStatus) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.done("cli_status_edited", map[string]any{"status": after.Label}, map[string]any{
-		"code": after.Code, "label": after.Label,
-		"advice": after.Advice, "opens_payment": after.OpensPayment,
+	there, err := convocation.InStatus(s.ctx, s.db, s.actor, e.Campaign, after.Code)
+	if err != nil {
+		return err
+	}
+	facts := map[string]any{"status": after.Label, "campaign": e.Campaign}
+	if before.OpensPayment != after.OpensPayment {
+		facts["opened"], facts["people"], facts["seated"] = after.OpensPayment, s.voice.Count("cli_status_people", there.People), ""
+		if there.Seated > 0 {
+			facts["seated"] = s.voice.Count("cli_status_seated", there.Seated)
+		}
+	}
+	return s.done("cli_status_edited", facts, map[string]any{
+		"code": after.Code, "label": after.Label, "advice": after.Advice, "opens_payment": after.OpensPayment,
+		"people": there.People, "seated": there.Seated,
 	})
 }
 

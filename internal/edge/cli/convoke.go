@@ -87,6 +87,10 @@ func (c convokeCommand) try(s *session, target convocation.Target) error {
 		return err
 	}
 	s.say("cli_dry_run", nil)
+	if forecast.Eligible == 0 {
+		s.say("cli_would_seat_nobody", map[string]any{"campaign": c.Campaign})
+		return nil
+	}
 	s.say("cli_would_seat", map[string]any{
 		"seated": forecast.Eligible, "refused": missing, "emails": forecast.Emails, "sms": forecast.SMS,
 	})

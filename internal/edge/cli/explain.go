@@ -34,7 +34,7 @@ func (e explainCommand) Run(s *session) error {
 		s.say("explain_remedy_not_registered", nil)
 	}
 	for _, exam := range x.Exams {
-		fmt.Fprintf(s.stdout, "%s: %s\n", exam.Exam, s.saying(exam.Sentence))
+		s.say("cli_explain_exam", map[string]any{"exam": exam.Exam, "sentence": s.saying(exam.Sentence)})
 		for _, more := range []string{
 			s.saying(exam.Doubt), s.saying(exam.Elsewhere), s.saying(exam.Remedy), s.telling(exam.Telling), s.saying(exam.Telling.Remedy),
 		} {

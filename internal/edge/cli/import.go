@@ -203,8 +203,11 @@ func (s *session) columnOf(facts problem.Facts) string {
 }
 
 func (s *session) dateOrder(f intake.Found) string {
-	if f.MonthFirst {
+	switch {
+	case f.MonthFirst:
 		return s.voice.Say("date_order_month_first", nil)
+	case f.DateBasis == sheet.Assumed || f.DateBasis == sheet.Contradicted:
+		return s.voice.Say("date_order_"+string(f.DateBasis), nil)
 	}
 	return s.voice.Say("date_order_day_first", nil)
 }
