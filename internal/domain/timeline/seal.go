@@ -84,6 +84,11 @@ const (
    from ` + rowsCovered + ` r)`
 )
 
+// begunBy is the condition of an organisation o that was there on the day $2, or has rows of it or of a day before: a first seal of an
+// earlier day would say nothing, and each day since would be one that was missed.
+const begunBy = `(o.created_at < ($2::date + 1)::timestamp at time zone 'UTC'
+     or exists (select from timeline t where t.organisation_id = o.id and t.at < ($2::date + 1)::timestamp at time zone 'UTC'))`
+
 // insertSeals seals all organisations that have no seal of the day or of a later one; on a day before the one that is asked
 // for ($3), only those that have an earlier seal. What another session seals at the same
 // moment is left to it, whichever unique key says so.
@@ -92,7 +97,7 @@ with due as (
   select o.id as organisation_id, $2::date as day, last.day as after_day, last.digest as previous
     from organisation o
     left join lateral (select day, digest from timeline_seal where organisation_id = o.id order by day desc limit 1) last on true
-   where o.id = any($1) and (last.day < $2::date or last.day is null and $2::date = $3::date)),
+   where o.id = any($1) and (last.day < $2::date or last.day is null and $2::date = $3::date and ` + begunBy + `)),
 s as (
   select s.organisation_id, s.day, s.previous, d.rows, d.rows_digest, d.mixture,
          coalesce(s.after_day + 1, least((d.first_at at time zone 'UTC')::date, s.day)) as first_day
@@ -158,7 +163,7 @@ select d::date
   from (select min(coalesce(last.day + 1, $2::date)) as first
           from organisation o
           left join lateral (select day from timeline_seal where organisation_id = o.id order by day desc limit 1) last on true
-         where o.id = any($1) and (last.day is null or last.day < $2::date)) lacking,
+         where o.id = any($1) and (last.day < $2::date or last.day is null and `+begunBy+`)) lacking,
        generate_series(greatest(lacking.first, $2::date - $3::int)::timestamp, $2::date::timestamp, interval '1 day') d
  where lacking.first is not null
  order by d`, organisationIDs, day.UTC(), mostMissed)

@@ -46,8 +46,8 @@ func newBook(t *testing.T) *book {
 	t.Cleanup(db.Close)
 	b.db = db
 	b.asOwner(`
-insert into organisation (id, slug, name, country, time_zone, locale, currency)
-values (1, 'one', 'One', 'ML', 'Africa/Bamako', 'fr', 'XOF'), (2, 'two', 'Two', 'ML', 'Africa/Bamako', 'fr', 'XOF')`)
+insert into organisation (created_at, id, slug, name, country, time_zone, locale, currency)
+values ('2026-11-01', 1, 'one', 'One', 'ML', 'Africa/Bamako', 'fr', 'XOF'), ('2026-11-01', 2, 'two', 'Two', 'ML', 'Africa/Bamako', 'fr', 'XOF')`)
 	return b
 }
 
@@ -193,6 +193,23 @@ func TestSeal_AgainChangesNothing(t *testing.T) {
 	b.holds(one, 3, 5)
 }
 
+// A day before there was an organisation, or any row of it, makes no seal: each day since would be missed, and sealed.
+func TestSeal_ADayBeforeTheOrganisation(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.record(day(0).Add(8*time.Hour), one, "a")
+	if made := b.sealAt(day(4), -10_000, one); len(made) != 0 {
+		t.Errorf("%d seals of a day before everything: %+v", len(made), made[0])
+	}
+	equal := func(seals []timeline.Sealed, want int) {
+		if len(seals) != want {
+			t.Errorf("%d seals, want %d", len(seals), want)
+		}
+	}
+	equal(b.sealAt(day(4), 0, one), 1)
+	equal(b.sealAt(day(4), 1, one), 1)
+}
+
 func TestSeal_OfDaysThatWereMissedLeavesNoHole(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
@@ -271,8 +288,8 @@ func (c *counting) Exec(ctx context.Context, sql string, arguments ...any) (pgco
 func TestSeal_OfManyOrganisationsIsAsManyStatements(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	b.asOwner(`insert into organisation (id, slug, name, country, time_zone, locale, currency)
-select n, 's' || n, 'S', 'ML', 'Africa/Bamako', 'fr', 'XOF' from generate_series(3, 200) n`)
+	b.asOwner(`insert into organisation (created_at, id, slug, name, country, time_zone, locale, currency)
+select '2026-11-01', n, 's' || n, 'S', 'ML', 'Africa/Bamako', 'fr', 'XOF' from generate_series(3, 200) n`)
 	ids := make([]int64, 200)
 	for i := range ids {
 		ids[i] = int64(i + 1)
