@@ -212,12 +212,27 @@ func asked(ctx context.Context, tx pgx.Tx, actor timeline.Actor, task Task, wind
 	var id int64
 	if len(written) > 0 {
 		id = written[0].RunID
-	} else if id, err = beginAnew(ctx, tx, actor, task, window, again, now, &facts); err != nil || id == 0 {
+	} else if id, err = beginAnew(ctx, tx, actor, task, window, again, now, &facts); err != nil {
 		return false, err
+	} else if id == 0 {
+		id, err = untaken(ctx, tx, task, window)
+		if err != nil || id == 0 {
+			return false, err
+		}
 	}
 	return facts.Earlier != nil, timeline.Record(ctx, tx, account.System, actor, timeline.Entry{
 		Kind: KindWindowAsked, Subject: timeline.Subject{RunID: id}, Facts: facts,
 	})
+}
+
+// untaken finds the run of a window that the schedule wrote and that nobody has taken yet; 0: there is none.
+func untaken(ctx context.Context, tx pgx.Tx, task Task, window Window) (id int64, err error) {
+	err = tx.QueryRow(ctx, `select coalesce(max(id), 0) from run where organisation_id = $1 and task = $2 and window_key = $3 and state = 'running' and epoch = 0`,
+		account.System, task.Name, window.Key).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("look for a run that nobody has taken: %w", err)
+	}
+	return id, nil
 }
 
 // KindWindowAsked is a window of the schedule that a person had run, in the timeline of the installation.

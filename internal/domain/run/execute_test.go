@@ -288,6 +288,10 @@ func TestRun_HeldElsewhereNotOneStatementOfTheTaskRuns(t *testing.T) {
 				t.Error("a statement of the task ran while somebody else held the run")
 				return nil, nil
 			}
+			untouched.Catalogue[0].Work.Count = func(context.Context, pgx.Tx, Window, []int64) (int64, error) {
+				t.Error("the items were counted while somebody else held the run")
+				return 0, nil
+			}
 			results, err := untouched.Run(t.Context(), s.db, s.actor, Wanted{Task: s.task.Name, Key: yesterday})
 			s.must(err)
 			inside = results[0]
@@ -303,6 +307,39 @@ func TestRun_HeldElsewhereNotOneStatementOfTheTaskRuns(t *testing.T) {
 	}
 	if skips := s.number(`select skips from run where task = 'do-things'`); skips != 1 {
 		t.Errorf("%d skips were counted, want 1", skips)
+	}
+}
+
+// Who has a run done that the schedule planned, and that nobody had taken yet, is written down as well.
+func TestRun_ByHandOfWhatWasPlannedSaysWho(t *testing.T) {
+	t.Parallel()
+	s := newThings(t, 5, 1)
+	s.must(s.db.Tx(t.Context(), []int64{account.System}, func(tx pgx.Tx) error {
+		window, err := s.task.Parse(yesterday)
+		if err != nil {
+			return err
+		}
+		now, err := pg.Now(t.Context(), tx)
+		if err != nil {
+			return err
+		}
+		_, err = insertWindows(t.Context(), tx, []windowOf{{task: s.task.Name, window: window}}, Scheduler, now)
+		return err
+	}))
+	results, err := s.executor().Run(t.Context(), s.db, s.actor, Wanted{Task: s.task.Name, Key: yesterday})
+	s.must(err)
+	if len(results) != 1 || results[0].State != StateDone {
+		t.Fatalf("%+v", results)
+	}
+	asked := fmt.Sprintf(`select count(*) from timeline where organisation_id = 0 and kind = 'window_asked' and actor = '%s' and run_id = %d`,
+		s.actor.Name, results[0].RunID)
+	if n := s.number(asked); n != 1 {
+		t.Errorf("who asked stands there %d times, want once", n)
+	}
+	_, err = s.executor().Run(t.Context(), s.db, s.actor, Wanted{Task: s.task.Name, Key: yesterday})
+	s.must(err)
+	if n := s.number(asked); n != 1 {
+		t.Errorf("who asked for what was done stands there as well: %d", n)
 	}
 }
 
