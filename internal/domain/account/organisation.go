@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/user"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,9 +117,13 @@ func (o Organisation) check() error {
 	return problem.Invalid("locale_unknown", problem.Facts{"locale": o.Locale})
 }
 
-// CheckTimeZone wants an IANA name; "" and "Local" would mean this machine's zone.
+// notZones are found where the zones are, and mean something else on each machine, or no place at all.
+var notZones = []string{"", "Local", "localtime", "posixrules", "Factory"}
+
+// CheckTimeZone wants an IANA name, which means the same on each machine.
 func CheckTimeZone(name string) error {
-	if _, err := time.LoadLocation(name); err != nil || name == "" || name == "Local" {
+	if _, err := time.LoadLocation(name); err != nil || slices.Contains(notZones, name) ||
+		strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") {
 		return problem.Invalid("time_zone_unknown", problem.Facts{"zone": name})
 	}
 	return nil

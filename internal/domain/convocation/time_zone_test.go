@@ -71,7 +71,7 @@ func TestSetTimeZone_Refusals(t *testing.T) {
 		refused(t, err, code)
 	}
 	change("Nowhere", "Africa/Libreville", "centre_unknown")
-	for _, zone := range []string{"", "Local", "Mars/Olympus", "UTC+1"} {
+	for _, zone := range []string{"", "Local", "Mars/Olympus", "UTC+1", "posixrules", "localtime", "Factory", "right/UTC", "posix/UTC"} {
 		change("Badalabougou", zone, "time_zone_unknown")
 	}
 	// An hour over which the clocks go forward in Paris, the last Sunday of March.

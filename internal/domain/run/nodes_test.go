@@ -177,6 +177,15 @@ func TestCheckConstraints_NamesTheOneThatIsMissing(t *testing.T) {
 	}
 	s.owner(`drop index run_window_key`, `create unique index run_window_key on run (organisation_id, task, window_key)`)
 	s.must(markTasks(2).CheckConstraints(t.Context(), s.db))
+	// A check that was added without looking at the rows that are there forbids nothing of them.
+	s.owner(`alter table run add constraint checked check (skips >= 0) not valid`)
+	checked := markTasks(1)
+	checked[0].Constraint, checked[0].Over = "checked", "run CHECK ((skips >= 0))"
+	if err := checked.CheckConstraints(t.Context(), s.db); err == nil || !problem.Has(err, "schedule_constraint_missing") {
+		t.Errorf("with a check that is not valid: %v", err)
+	}
+	s.owner(`alter table run validate constraint checked`)
+	s.must(checked.CheckConstraints(t.Context(), s.db))
 	// The engine's own key is looked for whatever the tasks rely on.
 	s.owner(`drop index run_window_key`, `create unique index thing_key on thing (organisation_id, id)`)
 	other := markTasks(1)

@@ -1,12 +1,12 @@
 package run
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 )
 
 // Window is the business period that identifies a run of the schedule. It is the window that makes a run one, and not the
@@ -156,11 +156,10 @@ func (p Period) Parse(key string, zone *time.Location) (Window, error) {
 	return w, nil
 }
 
-// zoneNamed finds a zone by its IANA name. Package time has two names more, "" and "Local", that mean something else on each
-// machine or are no name at all.
+// zoneNamed finds a zone by its IANA name.
 func zoneNamed(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, errors.New("the time zone has no IANA name")
+	if err := account.CheckTimeZone(name); err != nil {
+		return nil, err
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {

@@ -515,6 +515,7 @@ func TestValidate_RefusesWhatWouldSurprise(t *testing.T) {
 		"names one":     func(s *run.Schedule) { s.Zone = "UTC" },
 		`the zone ""`:   func(s *run.Schedule) { s.PerZone = false },
 		"Local":         func(s *run.Schedule) { s.PerZone, s.Zone = false, "Local" },
+		"Factory":       func(s *run.Schedule) { s.PerZone, s.Zone = false, "Factory" },
 		"Atlantis":      func(s *run.Schedule) { s.PerZone, s.Zone = false, "Africa/Atlantis" },
 		"those of UTC":  func(s *run.Schedule) { s.Period = run.Minute },
 		"quarter_hour":  func(s *run.Schedule) { s.PerZone, s.Zone, s.Period = false, "Europe/Paris", run.QuarterHour },
