@@ -38,6 +38,7 @@ type WindowRun struct {
 	Speed      float64        // items a second since it was begun, while it is under way; 0: unknown
 	Remaining  *time.Duration // nil: unknown
 	Unreadable bool           // somebody changed the counters of its row by hand into what nobody can read: Progress is unknown
+	Early      bool           // it waits until it is due: a clock that was ahead planned it
 	Overdue    bool           // it has not ended, and its task says that it should have by now; or it failed
 }
 
@@ -47,7 +48,7 @@ type Line struct {
 	Zone     string
 	Next     Window
 	Last     *WindowRun  // the latest that ended
-	Underway []WindowRun // those that have not ended, oldest first, at most mostUnderway
+	Underway []WindowRun // those that are due and have not ended, oldest first, at most mostUnderway
 	Failed   int         // windows whose run failed and was not repeated
 	Failures []WindowRun // those, latest first, at most mostUnderway
 	Partial  int         // windows that are done but for what they refused, and that were not repeated since
@@ -145,7 +146,7 @@ select greatest(coalesce(sum(s.missed), 0) - (select count(*) from missed_window
 			return err
 		}
 	}
-	l.Underway, err = l.runs(ctx, tx, now, fmt.Sprintf(`and state = 'running' order by due_at limit %d`, mostUnderway))
+	l.Underway, err = l.runs(ctx, tx, now, fmt.Sprintf(`and state = 'running' and due_at <= clock() order by due_at limit %d`, mostUnderway))
 	l.unreadable(ended)
 	return err
 }
@@ -295,6 +296,7 @@ func (r *WindowRun) foresee(now time.Time, task Task) {
 		since = *r.AskedAt
 	}
 	r.Overdue = r.State == StateFailed || r.FinishedAt == nil && now.Sub(since) > task.Overdue
+	r.Early = r.State == StateWaiting && r.DueAt.After(now)
 	settled := r.Progress.Done + r.Progress.Refused
 	if r.FinishedAt != nil || r.BegunAt == nil || r.KeptAt == nil || settled == 0 {
 		return

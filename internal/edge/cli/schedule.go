@@ -179,6 +179,9 @@ func (s *session) windowState(r run.WindowRun) string {
 	if r.Unreadable {
 		return s.voice.Say("cli_window_unreadable", map[string]any{"state": s.voice.Say("cli_window_"+string(r.State), nil)})
 	}
+	if r.Early {
+		return s.voice.Say("cli_window_early", map[string]any{"until": i18n.Instant{At: r.DueAt, Zone: r.Zone}})
+	}
 	if r.State == run.StateDone && r.Progress.Refused > 0 {
 		return s.voice.Count("cli_window_done_refused", int(r.Progress.Refused))
 	}
@@ -267,7 +270,7 @@ func (s *session) sayLine(l run.Line) {
 	}
 	if l.Missed > 0 && l.MissedAt != nil {
 		facts["count"], facts["at"] = l.Missed, i18n.Instant{At: *l.MissedAt, Zone: l.Zone}
-		facts["windows"], facts["window"] = s.names(l.MissedKeys, int(l.Missed)), ""
+		facts["windows"], facts["window"], facts["most"] = s.names(l.MissedKeys, int(l.Missed)), "", l.Task.Most
 		if len(l.MissedKeys) > 0 {
 			facts["window"] = l.MissedKeys[0]
 		}
