@@ -92,13 +92,17 @@ func (e *exchange) post(ctx context.Context, target string, header http.Header, 
 		read = bytes.ReplaceAll(read, []byte(e.secret), []byte("…"))
 	}
 	a := answer{status: response.StatusCode, body: read, retryAfter: remote.RetryAfter(response.Header.Get("Retry-After"), retryAfterMax)}
-	if (err != nil || tooLong) && a.status/100 == 2 {
+	switch {
+	case a.status/100 != 2: // a refusal stands in the status, whatever its words
+	case err != nil:
+		return a, broken(ctx, err, true)
+	case tooLong:
 		return a, &Outcome{State: Unknown, Reason: ReasonNonsense, Words: a.words()}
 	}
-	return a, nil // a refusal stands in the status, whatever its words
+	return a, nil
 }
 
-// broken judges a request that got no answer.
+// broken judges a request that got no answer, or not the whole of it.
 func broken(ctx context.Context, err error, written bool) *Outcome {
 	o := &Outcome{State: ChannelDown, Reason: ReasonUnreachable, Words: remote.Words(bare(err).Error())}
 	if written {

@@ -209,6 +209,50 @@ func TestSend_StopsWhenAsked(t *testing.T) {
 	}
 }
 
+// An answer that breaks off in its words is no nonsense of the gateway: it says who ended it.
+func TestSend_AnswerBreaksOff(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(context.Context) (context.Context, context.CancelFunc)
+		want sms.Reason
+	}{
+		"stopped": {context.WithCancel, sms.ReasonStopped},
+		"timed out": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 300*time.Millisecond)
+		}, sms.ReasonTimedOut},
+		"cut": {nil, sms.ReasonLineBroke},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun := make(chan struct{})
+			gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Length", "100")
+				_, _ = w.Write([]byte(`{"sid":`))
+				_ = http.NewResponseController(w).Flush()
+				close(begun)
+				if c.end != nil {
+					<-r.Context().Done()
+				}
+			}))
+			defer gateway.Close()
+			ctx := t.Context()
+			if c.end != nil {
+				limited, cancel := c.end(ctx)
+				ctx = limited
+				defer cancel()
+				if c.want == sms.ReasonStopped {
+					go func() { <-begun; cancel() }()
+				}
+			}
+			g := parse(t, "twilio+http://AC1:t@"+strings.TrimPrefix(gateway.URL, "http://")+"?from=U")
+			if o := g.Send(ctx, message); o.State != sms.Unknown || o.Reason != c.want {
+				t.Errorf("%+v, want %s", o, c.want)
+			}
+		})
+	}
+}
+
 func TestSend_RefusesWhatNoGatewayCouldSend(t *testing.T) {
 	t.Parallel()
 	gateway := gatewaytest.Start(t, nil)
