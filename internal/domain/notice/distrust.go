@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"usher/internal/base/remote"
+	"usher/internal/base/sms"
 )
 
 // Bounds of trusting a channel. What is unknown may not be sent again, or once only: a gateway that
@@ -25,6 +26,9 @@ const aside = mostDistrust + 15*time.Minute
 
 // reasonAlike stands on a delivery, and on the channel that rests, for refusals with the same words.
 const reasonAlike = "alike"
+
+// reasonStopped is what carriers give for our own end: it says nothing of the channel.
+const reasonStopped = string(sms.ReasonStopped)
 
 // distrust tells what is the channel's fault though each message was answered for itself: the same
 // refusal again and again (a quota, a blocked sender), or no answer again and again.
@@ -55,6 +59,12 @@ func (d *distrust) judge(o Outcome, of delivery) verdict {
 	v := verdict{Outcome: o, first: firstPause, most: mostPause}
 	if o.State != OutcomeSent { // nobody asks what is said of each message that is taken
 		v.said = remote.Impersonal(o.Reply, of.parcel.Address, of.parcel.Name, of.parcel.Reference)
+	}
+	if o.Reason == reasonStopped {
+		if o.State == OutcomeDown { // nothing left
+			v.State = outcomeBack
+		}
+		return v
 	}
 	switch o.State {
 	case OutcomeDown:

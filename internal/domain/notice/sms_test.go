@@ -1,6 +1,8 @@
 package notice
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -146,6 +148,44 @@ func TestDrain_SMSGatewayThatFailsAtEach(t *testing.T) {
 	gateway.Follow(nil)
 	p.drain(p.later(time.Hour), ChannelSMS, carrier)
 	equal(t, "the sums", p.counts(), Counts{Told: 19, Untold: 1, People: 1})
+}
+
+// A stop of our own says nothing of the channel: it does not rest, and only the message under way is unknown.
+func TestDrain_StoppedUnderWay(t *testing.T) {
+	t.Parallel()
+	all := phones(3)
+	p := seated(t, all...)
+	p.convoke(false, all...)
+	ctx, cancel := context.WithCancel(t.Context())
+	gateway := gatewaytest.Start(t, func(gatewaytest.Message, int) gatewaytest.Act {
+		cancel()
+		return gatewaytest.Act{Hang: true}
+	})
+	carrier := texts(t, gateway.TwilioURL())
+	d := &Drainer{Channel: ChannelSMS, Carrier: carrier, Definitions: definitions(), Holder: "stopped", Stop: ctx.Done()}
+	tally, _, err := d.Drain(ctx, p.db)
+	equal(t, "what was stopped", tally, Tally{Unknown: 1})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("its end: %v", err)
+	}
+	gateway.Follow(nil)
+	_, ended := p.drain(p.db, ChannelSMS, carrier)
+	equal(t, "the end of the next", ended, EndedEmpty)
+	equal(t, "the sums", p.counts(), Counts{Told: 2, Untold: 1, People: 1})
+}
+
+// What was stopped before it left is nobody's attempt.
+func TestJudge_StoppedBeforeItLeft(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[OutcomeState]OutcomeState{OutcomeDown: outcomeBack, OutcomeUnknown: OutcomeUnknown} {
+		d := distrust{channel: ChannelSMS}
+		v := d.judge(Outcome{State: state, Reason: reasonStopped}, delivery{})
+		equal(t, string(state), v.State, want)
+		equal(t, "the channel rests", v.pause, false)
+		if v := d.judge(Outcome{State: state, Reason: string(sms.ReasonTimedOut)}, delivery{}); !v.pause {
+			t.Errorf("%s for another reason keeps the channel working", state)
+		}
+	}
 }
 
 // The limit holds across drains, whoever makes them.

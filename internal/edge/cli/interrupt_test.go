@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -194,6 +195,59 @@ func TestInterrupted(t *testing.T) {
 				expect(`select count(*) from `+c.count, 2)
 			})
 		}
+	}
+}
+
+// TestInterrupted_Telling: the message under way gets its answer, no other is begun, and the channel does not rest.
+func TestInterrupted_Telling(t *testing.T) {
+	t.Parallel()
+	url, err := testdb.Fresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"USHER_DATABASE_URL=" + url}
+	school(t, environment, true)
+	watch := owner(t, url)
+	if _, err := watch.Exec(t.Context(), `update candidate set phone = '+2237000000' || (id % 10), email = ''`); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := run(t, environment, "convoke", "--campaign", "c"); code != 0 {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	asked, answer := make(chan struct{}, 2), make(chan struct{})
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked <- struct{}{}
+		<-answer
+		select {
+		case <-r.Context().Done():
+			t.Error("the message under way was cut")
+		case <-time.After(time.Second): // a gateway that is slow
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"sid":"SM1"}`)
+	}))
+	defer gateway.Close()
+	command := program(t, environment, "tell", "--campaign", "c", "--sms-gateway",
+		"twilio+http://AC1:t@"+strings.TrimPrefix(gateway.URL, "http://")+"?from=%2B15005550006")
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	close(answer)
+	if code := exitCode(t, command.Wait()); code != 1 || !strings.Contains(errs.String(), "Stopped before the end.") {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	var became string
+	err = watch.QueryRow(t.Context(), `select (select string_agg(sms_state, ' ' order by sms_state) from notice) ||
+ case when exists (select from channel where paused_until is not null) then ', resting' else '' end`).Scan(&became)
+	if err != nil || became != "pending sent" || len(asked) > 0 {
+		t.Errorf("the messages became %q (%v), and %d more were begun", became, err, len(asked))
 	}
 }
 

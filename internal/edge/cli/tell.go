@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -268,6 +269,9 @@ func (s *session) takeBounces(mailbox mail.Mailbox) error {
 	return err
 }
 
+// softStop is how long a message under way may wait for its answer once the program is told to stop.
+const softStop = 8 * time.Second
+
 // drained is what came of draining one channel.
 type drained struct {
 	channel   notice.Channel
@@ -311,6 +315,10 @@ func (s *session) drain(channels job.Channels, campaign string, since time.Time)
 func (s *session) drainAll(channels job.Channels, counts notice.Counts, zone string, keep func(*notice.Drainer)) ([]drained, error) {
 	bar := s.progress("cli_telling")
 	defer bar.end()
+	// Told to stop, no message is begun any more; those under way get their answer, or nobody would know what became of them.
+	ctx, cut := context.WithCancel(context.WithoutCancel(s.ctx))
+	defer cut()
+	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(softStop, cut) })()
 	progress := make(chan int)
 	all := make([]drained, len(channels.Of()))
 	var working errgroup.Group
@@ -323,7 +331,7 @@ func (s *session) drainAll(channels job.Channels, counts notice.Counts, zone str
 				fmt.Fprintln(s.stderr, s.voice.Say("cli_channel_awaited_"+string(channel),
 					map[string]any{"holder": h.Holder, "until": i18n.Instant{At: h.Until, Zone: zone}}))
 			}
-			all[i], err = s.drainOne(drainer, progress)
+			all[i], err = s.drainOne(ctx, drainer, progress)
 			all[i].zone = zone
 			return err
 		})
@@ -338,7 +346,7 @@ func (s *session) drainAll(channels job.Channels, counts notice.Counts, zone str
 	return all, <-ended
 }
 
-func (s *session) drainOne(drainer *notice.Drainer, progress chan<- int) (d drained, err error) {
+func (s *session) drainOne(ctx context.Context, drainer *notice.Drainer, progress chan<- int) (d drained, err error) {
 	defer func() { err = errors.Join(err, drainer.Carrier.Close()) }()
 	before := 0
 	drainer.Progress = func(t notice.Tally) {
@@ -346,7 +354,7 @@ func (s *session) drainOne(drainer *notice.Drainer, progress chan<- int) (d drai
 		before = t.Done()
 	}
 	d.channel = drainer.Channel
-	if d.tally, d.ended, err = drainer.Drain(s.ctx, s.db); err != nil {
+	if d.tally, d.ended, err = drainer.Drain(ctx, s.db); err != nil {
 		return d, err
 	}
 	if d.ended == notice.EndedBusy {
