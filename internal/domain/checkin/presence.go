@@ -34,6 +34,7 @@ type Person struct {
 // Presence is who came to a sitting, of those who are expected: candidates with a seat, tickets that are paid and stand.
 type Presence struct {
 	seating.Sitting
+	Begun   bool
 	Over    bool
 	People  []Person // by seat, then by name
 	Present int      // of them
@@ -71,7 +72,7 @@ func Read(ctx context.Context, db *pg.DB, actor timeline.Actor, of Of, sitting s
 		if err != nil {
 			return err
 		}
-		p.Over = !p.EndsAt.After(now)
+		p.Begun, p.Over = !p.StartsAt.After(now), !p.EndsAt.After(now)
 		if p.People, err = expected(ctx, tx, door, p.Sitting); err != nil {
 			return err
 		}

@@ -23,6 +23,10 @@ func (s *site) consoleRoutes() []route {
 		{path: "/campaigns/{slug}/untold.csv", get: s.untoldCSV},
 		{path: "/campaigns/{slug}/papers/{bundle}", post: s.printMany},
 		{path: "/campaigns/{slug}/sittings/{ref}", get: s.sitting},
+		{path: "/campaigns/{slug}/sittings/{ref}/presence", get: s.presence},
+		{path: "/campaigns/{slug}/sittings/{ref}/" + absentFile, get: s.absentCSV},
+		{path: "/events/{event}/sittings/{ref}/presence", get: s.presence},
+		{path: "/events/{event}/sittings/{ref}/" + absentFile, get: s.absentCSV},
 		{path: "/campaigns/{slug}/sittings/{ref}/{paper}", get: s.printedLast, post: s.print},
 		{path: "/runs/{id}/progress", get: s.progress},
 	}

@@ -11,6 +11,7 @@ import (
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/checkin"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/doorlist"
 	"usher/internal/domain/timeline"
@@ -45,6 +46,8 @@ type sittingPage struct {
 	Paused     []string
 	Moved      string // where and when it was before the last move; empty: it was never moved
 	Last       lastPrinted
+	Came       string // how many came, once it has begun or somebody did; empty: neither
+	CameURL    string
 }
 
 // lastPrinted is what stands on the paper that is about.
@@ -124,6 +127,14 @@ func (s *site) sitting(w http.ResponseWriter, r *http.Request, actor timeline.Ac
 	if page.Paused, err = s.pauses(ctx, page.Chrome, attendance.HomeZone); err != nil {
 		fail(w, r, err)
 		return
+	}
+	came, err := checkin.Read(ctx, s.db, actor, checkin.Of{Campaign: attendance.Campaign}, attendance.Reference)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	if came.Begun || came.Scanned {
+		page.Came, page.CameURL = cameSaid(page.Chrome, came), sittingURL(attendance.Campaign, attendance.Reference)+"/presence"
 	}
 	show(w, r, http.StatusOK, page)
 }
