@@ -358,11 +358,11 @@ func (s *session) drainOne(ctx context.Context, drainer *notice.Drainer, progres
 		return d, err
 	}
 	if d.ended == notice.EndedBusy {
-		if d.held, _, err = notice.HeldBy(s.ctx, s.db, drainer.Channel); err != nil {
+		if d.held, _, err = notice.HeldBy(ctx, s.db, drainer.Channel); err != nil {
 			return d, err
 		}
 	}
-	d.pause, d.paused, err = notice.Paused(s.ctx, s.db, drainer.Channel)
+	d.pause, d.paused, err = notice.Paused(ctx, s.db, drainer.Channel)
 	return d, err
 }
 
