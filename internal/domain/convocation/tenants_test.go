@@ -315,6 +315,10 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := notice.Became(ctx, s.db, at.actor, at.campaign, "C0001")
 			return err
 		},
+		"notice.Stand": func(ctx context.Context, at at) error {
+			_, err := notice.Stand(ctx, s.db, at.actor, at.campaign, func(notice.Untold) error { return nil })
+			return err
+		},
 		"notice.EachUntold": func(ctx context.Context, at at) error {
 			return notice.EachUntold(ctx, s.db, at.actor, at.campaign, func(notice.Untold) error { return nil })
 		},

@@ -397,3 +397,50 @@ func TestRetry_NotOfASeatThatIsOver(t *testing.T) {
 	equal(t, "GONE", p.states()["GONE"], "convocation unreachable unreachable")
 	equal(t, "ENDED", p.states()["ENDED"], "convocation sent unreachable told, release pending unreachable")
 }
+
+// Sums and names are of one moment, whatever others send meanwhile; those of two moments do not come out.
+func TestStand_OfOneMoment(t *testing.T) {
+	t.Parallel()
+	all := crowd(5)
+	p := seated(t, all...)
+	p.convoke(false, all...)
+	named := 0
+	at, err := Stand(t.Context(), p.db, p.actor, p.campaign.Slug, func(Untold) error {
+		if named == 0 {
+			p.do(`update notice set email_state = 'sent', told_at = now() where id <> (select min(id) from notice)`)
+		}
+		named++
+		return nil
+	})
+	p.must(err)
+	equal(t, "named", named, 5)
+	equal(t, "the sums", at.Counts, Counts{Pending: 5, People: 5, Emails: 5})
+	equal(t, "the sums of a moment later", p.counts(), Counts{Told: 4, Pending: 1, People: 1, Emails: 1})
+}
+
+// Who gave a sign is named as the sender; after a minute without one, nobody is.
+func TestStand_UnderWay(t *testing.T) {
+	t.Parallel()
+	all := crowd(2)
+	p := seated(t, all...)
+	p.convoke(false, all...)
+	d := &Drainer{Channel: ChannelEmail, Carrier: post(t, smtpfault.Start(t, nil)), Definitions: definitions(), Holder: "server"}
+	h, _, err := takeHold(t.Context(), p.db, ChannelEmail, "server", false)
+	p.must(err)
+	_, err = d.claim(t.Context(), h, p.campaign.OrganisationID, false)
+	p.must(err)
+	underWay := func(what string, after time.Duration, holder string) {
+		t.Helper()
+		at, err := Stand(t.Context(), p.later(after), p.actor, p.campaign.Slug, func(Untold) error { return nil })
+		p.must(err)
+		if len(at.UnderWay) != 1 {
+			t.Fatalf("%s: %+v", what, at.UnderWay)
+		}
+		at.UnderWay[0].Until = time.Time{}
+		equal(t, what, at.UnderWay[0], UnderWay{Channel: ChannelEmail, Holder: holder, Messages: 2})
+	}
+	underWay("a sender that lives", 0, "server")
+	underWay("one that gives no sign", holdFor+time.Second, "")
+	p.do(`update channel set lease_until = now() + interval '2 minutes', holder = 'another'`)
+	underWay("another holds the channel since", holdFor+time.Second, "")
+}

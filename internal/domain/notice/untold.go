@@ -106,28 +106,42 @@ select count(*) filter (where email_state in ('waiting', 'pending', 'sending')),
 	return c, nil
 }
 
-// UnderWay counts the messages of a campaign that are being handed over, or were when their sender ended, and
-// tells when at the latest the last of them is given up as unknown.
-func UnderWay(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64) (messages int, until time.Time, err error) {
-	err = tx.QueryRow(ctx, `
-select count(*), coalesce(max(d.lease_until) filter (where d.lease_until <= clock() + $3::interval), clock())
-  from delivery d join notice n on (n.organisation_id, n.id) = (d.organisation_id, d.notice_id)
- where d.organisation_id = $1 and d.state = 'sending' and n.campaign_id = $2`, organisationID, campaignID, leasedAtMost).Scan(&messages, &until)
-	if err != nil {
-		return 0, until, fmt.Errorf("count the messages under way: %w", err)
-	}
-	return messages, until, nil
+// UnderWay are messages of a campaign that are being handed over on a channel.
+type UnderWay struct {
+	Channel  Channel
+	Holder   string // who hands them over, and gave a sign of it; empty: their sender gives none
+	Messages int
+	Until    time.Time // when at the latest the last of them is given up as unknown, without a sign
 }
 
-// Later counts the messages of a campaign on a channel that are to be tried again, and tells when the first of them is: a
-// server asked for it, or the message failed and waits for its next attempt.
-func Later(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, channel Channel) (messages int, from time.Time, err error) {
+func readUnderWay(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64) ([]UnderWay, error) {
+	rows, err := tx.Query(ctx, `
+select d.channel, coalesce(h.holder, '') as holder, count(*) as messages,
+       coalesce(max(d.lease_until) filter (where d.lease_until <= clock() + $4::interval), clock()) as until
+  from delivery d join notice n on (n.organisation_id, n.id) = (d.organisation_id, d.notice_id)
+  left join lateral (select holder from channel where name = d.channel and `+isHeld+`
+                        and d.lease_until between clock() + $5::interval and clock() + $4::interval) h on true
+ where d.organisation_id = $1 and d.state = 'sending' and n.campaign_id = $3
+ group by 1, 2 order by 1, 2`, organisationID, heldAtMost, campaignID, leasedAtMost, leaseFor-holdFor)
+	var all []UnderWay
+	if err == nil {
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByName[UnderWay])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("count the messages under way: %w", err)
+	}
+	return all, nil
+}
+
+// Later counts the messages of a campaign, or of an event, on a channel that are to be tried again, and tells when the first
+// of them is: a server asked for it, or the message failed and waits for its next attempt. The other id is 0.
+func Later(ctx context.Context, tx pgx.Tx, organisationID, campaignID, eventID int64, channel Channel) (messages int, from time.Time, err error) {
 	err = tx.QueryRow(ctx, channel.columns(`
 select count(*), coalesce(min(n.{due}), clock())
   from notice n
- where n.organisation_id = $1 and n.campaign_id = $2 and n.{state} = 'pending' and not `+dueNow+`
+ where n.organisation_id = $1 and ($2 = 0 or n.campaign_id = $2) and ($4 = 0 or `+ofEvent(4)+`) and n.{state} = 'pending' and not `+dueNow+`
    and exists (select from delivery d where d.organisation_id = $1 and d.notice_id = n.id and d.channel = $3 and d.request = n.{request})`),
-		organisationID, campaignID, channel).Scan(&messages, &from)
+		organisationID, campaignID, channel, eventID).Scan(&messages, &from)
 	if err != nil {
 		return 0, from, fmt.Errorf("count the messages that are tried again: %w", err)
 	}
@@ -197,19 +211,41 @@ func (u Untold) Name() string {
 // up first, then what was only written into a folder, what is on its way and what waits. Filing
 // order within; who sits several exams stands there for each. How to reach people is for those who tell them.
 func EachUntold(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, each func(Untold) error) error {
-	return list(ctx, db, actor, campaign, `n.stage <> 'told'`, each)
+	return readOf(ctx, db, actor, campaign, func(tx pgx.Tx, c admission.Campaign) error { return list(ctx, tx, c, ofUntold, each) })
 }
 
 // EachHalfTold hands over, one by one and in filing order, who was told by one channel while what goes by the other waits to
 // be released, was refused, came back, or ended without anybody knowing: whom only an SMS reached has no letter.
 func EachHalfTold(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, each func(Untold) error) error {
-	return list(ctx, db, actor, campaign, `n.half`, func(u Untold) error {
-		u.Stage = StageHalf
-		return each(u)
-	})
+	return readOf(ctx, db, actor, campaign, func(tx pgx.Tx, c admission.Campaign) error { return list(ctx, tx, c, ofHalf, each) })
 }
 
-func list(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, which string, each func(Untold) error) error {
+// Standing is what became of the notices of a campaign.
+type Standing struct {
+	Counts
+	UnderWay []UnderWay
+}
+
+// Stand reads at one moment what became of the notices of a campaign, and hands over those whom EachUntold names and then
+// those of EachHalfTold: while others send, sums of several moments do not come out.
+func Stand(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, each func(Untold) error) (at Standing, err error) {
+	err = readOf(ctx, db, actor, campaign, func(tx pgx.Tx, c admission.Campaign) (err error) {
+		if at.Counts, err = Count(ctx, tx, c.OrganisationID, c.ID); err != nil {
+			return err
+		}
+		if at.UnderWay, err = readUnderWay(ctx, tx, c.OrganisationID, c.ID); err != nil {
+			return err
+		}
+		if err = list(ctx, tx, c, ofUntold, each); err != nil {
+			return err
+		}
+		return list(ctx, tx, c, ofHalf, each)
+	})
+	return at, err
+}
+
+// readOf opens the one moment at which a campaign is read for those who tell its people.
+func readOf(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string, read func(pgx.Tx, admission.Campaign) error) error {
 	if err := account.Allow(actor, account.Reach); err != nil {
 		return err
 	}
@@ -217,8 +253,17 @@ func list(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, which 
 	if err != nil {
 		return err
 	}
-	return db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+	return db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error { return read(tx, c) })
+}
+
+// Whom a list names.
+const (
+	ofUntold = `n.stage <> 'told'`
+	ofHalf   = `n.half`
+)
+
+func list(ctx context.Context, tx pgx.Tx, c admission.Campaign, which string, each func(Untold) error) error {
+	rows, err := tx.Query(ctx, `
 with sorted as materialized (`+latest("")+`)
 select c.reference, c.family_name, c.given_name, n.kind, c.email, c.phone, n.email_state, n.sms_state, n.stage, x.code, n.created_at,
        coalesce(e.reason, ''), coalesce(e.reply, ''), coalesce(m.reason, ''), coalesce(m.reply, '')
@@ -229,17 +274,21 @@ select c.reference, c.family_name, c.given_name, n.kind, c.email, c.phone, n.ema
   left join lateral (select reason, reply from delivery d where d.organisation_id = $1 and d.notice_id = n.sms_id and d.channel = 'sms' order by d.id desc limit 1) m on true
  where `+which+`
  order by array_position(array['untold', 'written', 'pending', 'waiting'], n.stage), c.filed_at, c.id, n.id`, pg.PlanAnew, c.OrganisationID, c.ID)
-		if err != nil {
-			return fmt.Errorf("list who was not told: %w", err)
+	if err != nil {
+		return fmt.Errorf("list who was not told: %w", err)
+	}
+	var u Untold
+	_, err = pgx.ForEachRow(rows, []any{
+		&u.Reference, &u.FamilyName, &u.GivenName, &u.Kind, &u.Email, &u.Phone, &u.EmailState, &u.SMSState,
+		&u.Stage, &u.Exam, &u.WrittenAt, &u.EmailWhy.Reason, &u.EmailWhy.Reply, &u.SMSWhy.Reason, &u.SMSWhy.Reply,
+	}, func() error {
+		if which == ofHalf {
+			u.Stage = StageHalf
 		}
-		var u Untold
-		_, err = pgx.ForEachRow(rows, []any{
-			&u.Reference, &u.FamilyName, &u.GivenName, &u.Kind, &u.Email, &u.Phone, &u.EmailState, &u.SMSState,
-			&u.Stage, &u.Exam, &u.WrittenAt, &u.EmailWhy.Reason, &u.EmailWhy.Reply, &u.SMSWhy.Reason, &u.SMSWhy.Reply,
-		}, func() error { return each(u) })
-		if err != nil {
-			return fmt.Errorf("list who was not told: %w", err)
-		}
-		return nil
+		return each(u)
 	})
+	if err != nil {
+		return fmt.Errorf("list who was not told: %w", err)
+	}
+	return nil
 }

@@ -306,6 +306,9 @@ func (s *session) drain(channels job.Channels, campaign string, since time.Time)
 		if err := s.readOthers(&all[i], &of, since); err != nil {
 			return nil, err
 		}
+		if err := s.readLater(&all[i], of.OrganisationID, of.ID, 0); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
@@ -366,7 +369,18 @@ func (s *session) drainOne(ctx context.Context, drainer *notice.Drainer, progres
 	return d, err
 }
 
-// readOthers reads what others did on the channel meanwhile, and what is left for later.
+// readLater reads what is left for later, of a campaign or of an event: nothing is tried while the channel rests.
+func (s *session) readLater(d *drained, organisationID, campaignID, eventID int64) error {
+	return s.db.Read(s.ctx, []int64{organisationID}, func(tx pgx.Tx) (err error) {
+		d.later, d.laterFrom, err = notice.Later(s.ctx, tx, organisationID, campaignID, eventID, d.channel)
+		if d.rests() && d.pause.Until.After(d.laterFrom) {
+			d.laterFrom = d.pause.Until
+		}
+		return err
+	})
+}
+
+// readOthers reads what others did on the channel meanwhile.
 func (s *session) readOthers(d *drained, c *admission.Campaign, since time.Time) error {
 	return s.db.Read(s.ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
 		left, err := notice.SentSince(s.ctx, tx, c.OrganisationID, c.ID, d.channel, since)
@@ -374,8 +388,7 @@ func (s *session) readOthers(d *drained, c *admission.Campaign, since time.Time)
 			return err
 		}
 		d.elsewhere = max(0, left-d.tally.Left())
-		d.later, d.laterFrom, err = notice.Later(s.ctx, tx, c.OrganisationID, c.ID, d.channel)
-		return err
+		return nil
 	})
 }
 
@@ -397,33 +410,19 @@ func (s *session) untoldRow(u notice.Untold) untoldRow {
 // showTold says what came of telling, and names whom no message reached; of telling one person again, what
 // became of them, and nothing of the others.
 func (s *session) showTold(campaign, again string, readied notice.Readied, all []drained) error {
-	counts, err := s.noticeCounts(campaign)
+	at, err := s.stand(campaign)
 	if err != nil {
 		return err
 	}
+	counts := at.Counts
 	if err := s.nothingLeft(all, counts); err != nil {
-		return err
-	}
-	var untold []untoldRow
-	total := 0
-	err = notice.EachUntold(s.ctx, s.db, s.actor, campaign, func(u notice.Untold) error {
-		if total++; s.line.JSON || len(untold) < mostPrinted {
-			untold = append(untold, s.untoldRow(u))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	half, halves, err := s.halfTold(campaign)
-	if err != nil {
 		return err
 	}
 	if s.line.JSON {
 		return s.answer(map[string]any{
-			"half_told": orEmpty(half),
+			"half_told": orEmpty(at.half.rows),
 			"campaign":  campaign, "released": map[string]int{"emails": readied.Emails, "sms": readied.SMS},
-			"channels": s.channelRows(all), "counts": counts, "untold": orEmpty(untold),
+			"channels": s.channelRows(all), "counts": counts, "untold": orEmpty(at.untold.rows),
 		})
 	}
 	if again != "" {
@@ -435,65 +434,80 @@ func (s *session) showTold(campaign, again string, readied notice.Readied, all [
 		s.sayDrained(d)
 	}
 	s.sayRefused(campaign, all)
-	if err := s.sayUnderWay(campaign); err != nil {
-		return err
-	}
+	s.sayUnderWay(at.UnderWay, all[0].zone)
 	s.say("cli_told_counts", map[string]any{
 		"told": counts.Told, "pending": counts.Pending, "waiting": counts.Waiting, "untold": counts.Untold, "written": unlessNone(counts.Written),
 	})
 	if again != "" {
 		return nil
 	}
-	s.printUntold(campaign, untold, total, counts.People)
-	s.printHalfTold(campaign, half, halves)
+	s.printUntold(campaign, at.untold, counts.People)
+	s.printHalfTold(campaign, at.half)
 	return nil
 }
 
-// sayUnderWay says until when nobody can tell what became of messages whose sender ended, or is still at it.
-func (s *session) sayUnderWay(campaign string) error {
-	c, err := admission.FindCampaign(s.ctx, s.db, s.actor, campaign)
-	if err != nil {
-		return err
-	}
-	return s.db.Read(s.ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		messages, until, err := notice.UnderWay(s.ctx, tx, c.OrganisationID, c.ID)
-		if err == nil && messages > 0 {
-			s.say("cli_tell_under_way", map[string]any{"messages": messages, "until": i18n.Instant{At: until, Zone: c.TimeZone}})
+// sayUnderWay says who is sending messages just now, and until when nobody can tell what became of those whose sender gives no sign.
+func (s *session) sayUnderWay(all []notice.UnderWay, zone string) {
+	for _, u := range all {
+		sentence := "cli_tell_under_way"
+		if u.Holder != "" {
+			sentence = "cli_tell_being_sent"
 		}
-		return err
-	})
+		s.say(sentence, map[string]any{
+			"messages": s.voice.Count("tell_messages", u.Messages), "holder": u.Holder, "until": i18n.Instant{At: u.Until, Zone: zone},
+		})
+	}
 }
 
-// halfTold are those whom one channel told while the other came to nothing, and how many they are in all.
-func (s *session) halfTold(campaign string) (rows []untoldRow, total int, err error) {
-	err = notice.EachHalfTold(s.ctx, s.db, s.actor, campaign, func(u notice.Untold) error {
-		if total++; s.line.JSON || len(rows) < mostPrinted {
-			rows = append(rows, s.untoldRow(u))
+// untoldRows are as many of a list as are printed, and how many they are in all.
+type untoldRows struct {
+	rows  []untoldRow
+	total int
+}
+
+// standing is what became of the notices of a campaign, with whom no message reached, and whom one channel told while the
+// other came to nothing.
+type standing struct {
+	notice.Standing
+	untold, half untoldRows
+}
+
+func (s *session) stand(campaign string) (at standing, err error) {
+	at.Standing, err = notice.Stand(s.ctx, s.db, s.actor, campaign, func(u notice.Untold) error {
+		to := &at.untold
+		if u.Stage == notice.StageHalf {
+			to = &at.half
+		}
+		if to.total++; s.line.JSON || len(to.rows) < mostPrinted {
+			to.rows = append(to.rows, s.untoldRow(u))
 		}
 		return nil
 	})
-	return rows, total, err
+	return at, err
 }
 
-func (s *session) printHalfTold(campaign string, half []untoldRow, total int) {
-	if total == 0 {
+func (s *session) printHalfTold(campaign string, half untoldRows) {
+	if half.total == 0 {
 		return
 	}
 	fmt.Fprintln(s.stdout)
-	s.say("cli_list_half_told", map[string]any{"convocations": s.voice.Count("tell_convocations", total), "campaign": campaign})
-	s.untoldTable(campaign, half, total)
+	s.say("cli_list_half_told", map[string]any{"convocations": s.voice.Count("tell_convocations", half.total), "campaign": campaign})
+	s.untoldTable(campaign, half)
 }
 
 // nothingLeft is the refusal of a sending of which no message left because a channel is down. Where one
 // left, the rest is said of its channel.
 func (s *session) nothingLeft(all []drained, counts notice.Counts) error {
-	var why []string
+	var why, later []string
 	var until time.Time
 	unknown := 0
 	for _, d := range all {
 		unknown += d.tally.Unknown
 		if d.tally.Left() > 0 {
 			return nil
+		}
+		if d.later > 0 {
+			later = append(later, s.laterWords(d))
 		}
 		if !d.rests() {
 			continue
@@ -507,7 +521,7 @@ func (s *session) nothingLeft(all []drained, counts notice.Counts) error {
 		return nil
 	}
 	return problem.Unavailable("tell_nothing_sent", problem.Facts{
-		"why": strings.Join(why, " "), "emails": counts.Emails, "sms": counts.SMS, "unknown": unlessNone(unknown), "until": i18n.Instant{At: until, Zone: all[0].zone},
+		"why": strings.Join(append(why, later...), " "), "emails": counts.Emails, "sms": counts.SMS, "unknown": unlessNone(unknown), "until": i18n.Instant{At: until, Zone: all[0].zone},
 	})
 }
 
@@ -576,16 +590,20 @@ func (s *session) sayDrained(d drained) {
 			s.say("cli_channel_elsewhere", facts)
 		}
 	}
-	switch {
-	case d.rests():
+	if d.rests() {
 		s.say("cli_channel_paused", map[string]any{
 			"until": i18n.Instant{At: d.pause.Until, Zone: d.zone}, "why": d.pause.Words(s.voice),
 		})
-	case d.later > 0:
-		s.say("cli_channel_later", map[string]any{
-			"messages": s.voice.Count("tell_messages", d.later), "from": i18n.Instant{At: d.laterFrom, Zone: d.zone},
-		})
 	}
+	if d.later > 0 {
+		fmt.Fprintln(s.stdout, s.laterWords(d))
+	}
+}
+
+func (s *session) laterWords(d drained) string {
+	return s.voice.Say("cli_channel_later", map[string]any{
+		"messages": s.voice.Count("tell_messages", d.later), "from": i18n.Instant{At: d.laterFrom, Zone: d.zone},
+	})
 }
 
 // countedUnlessNone is a number with its noun, and nothing for 0.
@@ -613,24 +631,24 @@ func (s *session) sayBecame(campaign, reference string) error {
 	return err
 }
 
-func (s *session) printUntold(campaign string, untold []untoldRow, total, people int) {
-	if total == 0 {
+func (s *session) printUntold(campaign string, untold untoldRows, people int) {
+	if untold.total == 0 {
 		return
 	}
 	fmt.Fprintln(s.stdout)
 	s.say("cli_list_untold", map[string]any{
-		"convocations": s.voice.Count("tell_convocations", total), "people": s.voice.Count("tell_people", people),
+		"convocations": s.voice.Count("tell_convocations", untold.total), "people": s.voice.Count("tell_people", people),
 	})
-	s.untoldTable(campaign, untold, total)
+	s.untoldTable(campaign, untold)
 }
 
-func (s *session) untoldTable(campaign string, untold []untoldRow, total int) {
-	rows := make([]table.Row, len(untold))
-	for i, u := range untold {
+func (s *session) untoldTable(campaign string, untold untoldRows) {
+	rows := make([]table.Row, len(untold.rows))
+	for i, u := range untold.rows {
 		rows[i] = table.Row{u.Candidate, u.Name, u.Exam, orDash(u.Phone), u.Sentence}
 	}
 	s.table([]string{"cli_candidate", "cli_name", "cli_exam", "cli_phone", "cli_reason"}, rows)
-	if more := total - len(untold); more > 0 {
+	if more := untold.total - len(untold.rows); more > 0 {
 		s.say("cli_more_untold", map[string]any{"count": more, "campaign": campaign})
 	}
 }

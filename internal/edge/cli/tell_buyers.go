@@ -46,6 +46,9 @@ func (c tellCommand) tellBuyers(s *session, channels job.Channels) error {
 	}
 	for i := range all {
 		all[i].of = "--event " + e.Slug
+		if err := s.readLater(&all[i], e.OrganisationID, 0, e.ID); err != nil {
+			return err
+		}
 	}
 	return s.showBuyersTold(e, readied, all)
 }

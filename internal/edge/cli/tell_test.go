@@ -127,3 +127,22 @@ func TestTell_AgainBesideAnotherSaysWhoSends(t *testing.T) {
 		t.Errorf("%d messages arrived, want 4", n)
 	}
 }
+
+// What is to be tried again is said with its hour also where the channel rests: not before the rest is over.
+func TestTell_SaysUntilWhenBesideARestingChannel(t *testing.T) {
+	t.Parallel()
+	s := toTell(t)
+	s.server.Follow(func(at smtpfault.At) string {
+		switch {
+		case at.Phase == smtpfault.Recipient && at.To == "a@example.org":
+			return "451 4.7.1 greylisted, come again later"
+		case at.Phase == smtpfault.Recipient:
+			return "421 4.7.0 too many messages, wait 30 minutes"
+		}
+		return smtpfault.GoOn
+	})
+	said := s.usher(1, s.args()...)
+	if !strings.Contains(said, "To be tried again: 1 message, the first from ") {
+		t.Errorf("beside a resting channel: %s", said)
+	}
+}

@@ -49,34 +49,18 @@ func (c untoldCommand) Run(s *session) error {
 }
 
 func (c untoldCommand) print(s *session) error {
-	var untold []untoldRow
-	total := 0
-	err := notice.EachUntold(s.ctx, s.db, s.actor, c.Campaign, func(u notice.Untold) error {
-		if total++; s.line.JSON || len(untold) < mostPrinted {
-			untold = append(untold, s.untoldRow(u))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	half, halves, err := s.halfTold(c.Campaign)
+	at, err := s.stand(c.Campaign)
 	if err != nil {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(append(orEmpty(untold), half...))
+		return s.answer(append(orEmpty(at.untold.rows), at.half.rows...))
 	}
-	defer s.printHalfTold(c.Campaign, half, halves)
-	if total == 0 {
+	if at.untold.total == 0 {
 		s.say("cli_untold_none", nil)
-		return nil
 	}
-	counts, err := s.noticeCounts(c.Campaign)
-	if err != nil {
-		return err
-	}
-	s.printUntold(c.Campaign, untold, total, counts.People)
+	s.printUntold(c.Campaign, at.untold, at.People)
+	s.printHalfTold(c.Campaign, at.half)
 	return nil
 }
 
