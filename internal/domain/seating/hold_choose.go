@@ -56,12 +56,13 @@ func (l *Layout) split(free, from seatSet, zones []bool, w Wish) []int {
 			free.remove(place)
 			from.remove(place)
 		}
-		if w.Accessible == 0 {
-			continue
+		if w.Accessible > 0 {
+			if w.Accessible = max(0, w.Accessible-together); w.Accessible == 0 {
+				together = w.Seats - len(chosen) // those who need no accessible seat may lie together again
+			}
 		}
-		if w.Accessible = max(0, w.Accessible-together); w.Accessible == 0 {
-			together = w.Seats - len(chosen) // those who need no accessible seat may lie together again, and leave these
-			if others := from.without(l.special); l.enough(others, zones, together) {
+		if w.Accessible == 0 { // … and leave these, as soon as there are others for all who are left
+			if others := from.without(l.special); l.enough(others, zones, w.Seats-len(chosen)) {
 				from = others
 			}
 		}

@@ -160,6 +160,32 @@ func TestChoose_IsTheBestOfAllChoices(t *testing.T) {
 	})
 }
 
+// Where a party takes accessible seats because there are too few others, those who are left of it take the others: 7 is accessible, and
+// lies beside 8.
+func TestChoose_LeavesAccessibleSeatsToTheRestOfAParty(t *testing.T) {
+	t.Parallel()
+	row := func(order, first, seats int, accessible ...int) (row []PlannedSeat) {
+		for n := first; n < first+seats; n++ {
+			row = append(row, PlannedSeat{
+				Number: n, Label: fmt.Sprint(n), RowLabel: fmt.Sprint(order), RowOrder: order, Position: n - first + 1, Accessible: slices.Contains(accessible, n),
+			})
+		}
+		return row
+	}
+	h := house{plan: slices.Concat(row(1, 7, 2, 7), row(2, 10, 7, 13, 14, 15, 16)), free: map[int]bool{}}
+	for _, seat := range []int{7, 8, 10, 13, 14, 15, 16} {
+		h.free[seat] = true
+	}
+	l := NewLayout(h.plan)
+	var got []int
+	for _, place := range choose(l, h.set(l), Wish{Seats: 6}) {
+		got = append(got, l.at(place).Number)
+	}
+	if slices.Sort(got); !slices.Equal(got, []int{8, 10, 13, 14, 15, 16}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestChoose_Examples(t *testing.T) {
 	t.Parallel()
 	row := func(label string, order, first, seats int) (row []PlannedSeat) {
