@@ -29,7 +29,7 @@ const (
 	modelSeed  = "USHER_TEST_MODEL_SEED"  // of one shop, as a failure prints it
 	modelSteps = "USHER_TEST_MODEL_STEPS" // of each shop
 	modelShops = 4
-	modelFar   = 500 // steps of each shop, where nothing else is said
+	modelFar   = 300 // steps of each shop, where nothing else is said
 )
 
 // shop is a box office beside its book: each step is done in both, and both are compared.
