@@ -134,7 +134,7 @@ func TestReport_OfARunOfTheSchedule(t *testing.T) {
 	wants(said, "failed on ", "What stopped it: relation is gone", "run seal-timeline --window "+ran.Window+".")
 	set(`update schedule set missed = 3, missed_at = '2026-11-29T10:00:00Z'`)
 	set(`insert into missed_window values ('seal-timeline', '2026-01-02', 'UTC', '2026-01-03'), ('seal-timeline', '2026-01-01', 'UTC', '2026-01-02')`)
-	wants(usher("schedule"), "too late to be run: 3, the latest 2026-01-02, 2026-01-01, …; noticed on ", "run seal-timeline --window 2026-01-02.")
+	wants(usher("schedule"), "too late to be run, or beyond the 31 that are caught up at once: 3, the latest 2026-01-02, 2026-01-01, …; noticed on ", "run seal-timeline --window 2026-01-02.")
 	set(`update run set state = 'running', finished_at = null, error = 'a collision', fruitless = 4, lease_until = clock() - interval '1 hour'`)
 	wants(usher("schedule"), "nothing kept, 4", "taken 4 times in a row, and nothing was kept; what stopped it last: a collision.")
 	var french, errs bytes.Buffer

@@ -174,6 +174,7 @@ func TestServe_ToldToStopHandsItsWindowOver(t *testing.T) {
 	d := newDesk(t)
 	d.set(`insert into organisation (slug, name, country, time_zone, locale, currency)
 select 'ecole-' || i, 'École', 'ML', 'Africa/Bamako', 'fr', 'XOF' from generate_series(1, 119) i`) // three chunks of 50, 50 and 20
+	d.set(`update organisation set created_at = clock() - interval '9 days' where id > 0`)
 	d.set(`create function waits() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(4711); return new; end $$`)
 	d.set(`create trigger waits before insert on timeline_seal for each row when (new.organisation_id = ` +
 		fmt.Sprint(d.number(`select id::int from organisation where id > 0 order by id offset 60 limit 1`)) + `) execute function waits()`)
@@ -239,6 +240,7 @@ func TestRun_InterruptedIsNotDone(t *testing.T) {
 	d := newDesk(t)
 	d.set(`insert into organisation (slug, name, country, time_zone, locale, currency)
 select 'ecole-' || i, 'École', 'ML', 'Africa/Bamako', 'fr', 'XOF' from generate_series(1, 119) i`) // three chunks of 50, 50 and 20
+	d.set(`update organisation set created_at = clock() - interval '9 days' where id > 0`)
 	d.set(`create function waits() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(4711); return new; end $$`)
 	d.set(`create trigger waits before insert on timeline_seal for each row when (new.organisation_id = ` +
 		fmt.Sprint(d.number(`select id::int from organisation where id > 0 order by id offset 60 limit 1`)) + `) execute function waits()`)

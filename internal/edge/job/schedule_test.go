@@ -46,6 +46,7 @@ func TestRun_WhatIsDueIsPlannedExecutedAndEnded(t *testing.T) {
 	owner := testdb.Owner(t, url)
 	// Nobody looked for three days; and somebody else, who is alive, holds a window of last week.
 	for _, statement := range []string{
+		`update organisation set created_at = clock() - interval '9 days' where id > 0`,
 		`insert into schedule (task, zone, planned_until) values ('seal-timeline', 'UTC', date_trunc('day', clock(), 'UTC') - interval '2 days')`,
 		`insert into run (organisation_id, task, window_key, request, actor, zone, due_at, window_start, window_end, epoch, lease_until, holder)
 values (0, 'seal-timeline', '2026-01-07', '{}', 'schedule', 'UTC', '2026-01-08 01:00Z', '2026-01-07Z', '2026-01-08Z', 1, clock() + interval '9 seconds', 'elsewhere/1')`,

@@ -30,6 +30,7 @@ func TestWindowWorker_ASlowItemIsNamedAndTheOthersAreDone(t *testing.T) {
 		}
 	}
 	for _, statement := range []string{
+		`update organisation set created_at = clock() - interval '9 days' where id > 0`,
 		`create function waits() returns trigger language plpgsql as $$ begin perform pg_sleep(600); return new; end $$`,
 		`create function slow() returns bigint language sql stable as $$ select id from organisation where slug = 'ecole-1' $$`,
 		`create trigger waits before insert on timeline_seal for each row when (new.organisation_id = slow()) execute function waits()`,
