@@ -25,8 +25,8 @@ const (
 	// started it how the start went.
 	reportDescriptor = 3
 
-	// keeperLimit is how long a keeper waits for the one before it to go.
-	keeperLimit = 5 * time.Second
+	// keeperLimit is how long a keeper waits for the one before it to go: on a busy machine PostgreSQL takes seconds to end.
+	keeperLimit = 20 * time.Second
 	// restartLimit is how many times a postgres that was killed is started
 	// again under the members, before the keeper leaves it to the next one.
 	restartLimit = 3
