@@ -111,6 +111,11 @@ func (o organiser) message(concerns []concern) (notice.Message, error) {
 		b.Facts = append(b.Facts, fact{one.number(), one.words(voice)})
 	}
 	b.ToDo = []string{voice.Say("organiser_do", map[string]any{"organisation": o.Slug})}
+	return o.mail(voice, b)
+}
+
+// mail is the message to the organisation itself with these words.
+func (o organiser) mail(voice i18n.Voice, b body) (notice.Message, error) {
 	page, err := b.html()
 	if err != nil {
 		return notice.Message{}, err

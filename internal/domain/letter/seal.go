@@ -43,7 +43,7 @@ func composeSeals(ctx context.Context, tx pgx.Tx, organisationID int64, due []no
 func (o organiser) sealed(seal timeline.Sealed) (notice.Message, error) {
 	voice := i18n.Speak(o.Locale)
 	facts := map[string]any{"name": o.Name, "day": voice.Date(seal.Day), "short": seal.Digest.Short()}
-	b := body{
+	return o.mail(voice, body{
 		Lang: voice.Lang(), From: o.Name, Title: voice.Say("seal_subject", facts), Hello: voice.Say("buyer_hello", nil), Lead: voice.Say("seal_lead", facts),
 		Facts: []fact{
 			{voice.Say("cli_timeline_day", nil), voice.Date(seal.Day)},
@@ -52,12 +52,5 @@ func (o organiser) sealed(seal timeline.Sealed) (notice.Message, error) {
 			{voice.Say("cli_timeline_digest", nil), seal.Digest.String()},
 		},
 		ToDo: []string{voice.Say("seal_do", map[string]any{"organisation": o.Slug})},
-	}
-	page, err := b.html()
-	if err != nil {
-		return notice.Message{}, err
-	}
-	return notice.Message{
-		Verdict: notice.VerdictSend, Email: o.Contact, Name: o.Name, Sender: o.Name, Subject: b.Title, Text: b.text(voice), HTML: page,
-	}, nil
+	})
 }

@@ -182,35 +182,36 @@ update waiting w set ended_at = clock(), state = case
    and (r.organisation_id, r.id) = ($1, w.reservation_id)
    and (r.state not in ('held', 'payment_started') or not exists (
      select from claim k where k.organisation_id = $1 and k.reservation_id = r.id and k.released_at is null and (k.expires_at is null or k.expires_at > clock())))
-returning w.id`, pg.PlanAnew, s.at.OrganisationID, s.at.SittingID, reservations)
+returning w.id, case w.state when 'missed' then w.reservation_id end`, pg.PlanAnew, s.at.OrganisationID, s.at.SittingID, reservations)
 	if err != nil {
 		return fmt.Errorf("write down what became of offers: %w", err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil || len(ids) == 0 {
-		return err
+	var ids, missed []int64
+	var id int64
+	var reservationID *int64 // of an offer that was missed
+	_, err = pgx.ForEachRow(rows, []any{&id, &reservationID}, func() error {
+		if ids = append(ids, id); reservationID != nil {
+			missed = append(missed, *reservationID)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write down what became of offers: %w", err)
+	}
+	if len(ids) == 0 {
+		return nil
 	}
 	ended, err := read(ctx, tx, s.at.OrganisationID, `w.id = any($2) order by w.id`, ids)
 	if err != nil {
 		return err
 	}
-	var missed []int64
-	byReference := map[string]Entry{}
 	for _, e := range ended {
 		switch e.State {
 		case Missed:
-			byReference[e.Reservation] = e
 			s.entries = append(s.entries, timeline.Entry{Kind: kindMissed, Subject: e.subject(), Facts: e.facts()})
 		case Left:
 			s.entries = append(s.entries, timeline.Entry{Kind: kindLeft, Subject: e.subject(), Facts: e.facts()})
 		}
-	}
-	rows, err = tx.Query(ctx, `select reservation_id from waiting where organisation_id = $1 and id = any($2) and state = 'missed'`, s.at.OrganisationID, ids)
-	if err != nil {
-		return fmt.Errorf("read which offers were missed: %w", err)
-	}
-	if missed, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-		return fmt.Errorf("read which offers were missed: %w", err)
 	}
 	s.done.Missed = len(missed)
 	return notice.TellBuyers(ctx, tx, s.at.OrganisationID, notice.KindOfferMissed, missed...)
