@@ -125,9 +125,9 @@ select $1::bigint as organisation_id, k.sitting_id, k.id as claim_id, s.revision
 	return codes, nil
 }
 
-// PublicKeys are those with which an organisation's codes are checked, at a door without a network.
-func PublicKeys(ctx context.Context, tx pgx.Tx, organisationID int64) ([]seal.Key, error) {
-	rows, err := tx.Query(ctx, `select id, public_key from signing_key where organisation_id = $1 order by id`, organisationID)
+// PublicKeys are those with which codes of organisations are checked, also at a door without a network.
+func PublicKeys(ctx context.Context, tx pgx.Tx, organisations ...int64) ([]seal.Key, error) {
+	rows, err := tx.Query(ctx, `select id, public_key from signing_key where organisation_id = any($1) order by id`, organisations)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys: %w", err)
 	}

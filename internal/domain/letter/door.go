@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ import (
 // Asked is what a door asks about a code.
 type Asked struct {
 	Code         string // what the QR code holds, or the short code as it is typed
-	Organisation string // slug; empty: the campaign's or the event's, or the only one there is
+	Organisation string // slug; empty: the campaign's or the event's, else that of the actor's which signed the code
 	Campaign     string // slug
 	Event        string // slug
 	Sitting      string // reference of the sitting at this door; empty: any. A short code counts within a sitting alone
@@ -182,12 +183,28 @@ func (asked Asked) door(ctx context.Context, db *pg.DB, actor timeline.Actor) (d
 		d.OrganisationID = d.Event.OrganisationID
 	case asked.Sitting != "":
 		err = problem.Invalid("door_campaign_missing", problem.Facts{"sitting": asked.Sitting})
+	case asked.Organisation == "" && seal.Looks(asked.Code):
+		d.OrganisationID, err = signer(ctx, db, actor, asked.Code)
 	default:
 		var org account.Organisation
 		org, err = account.FindOrganisation(ctx, db, actor, asked.Organisation)
 		d.OrganisationID = org.ID
 	}
 	return d, err
+}
+
+// signer is the one of the actor's organisations that signed a code.
+func signer(ctx context.Context, db *pg.DB, actor timeline.Actor, code string) (organisationID int64, err error) {
+	ids, err := account.Organisations(ctx, db, actor)
+	if err != nil {
+		return 0, err
+	}
+	err = db.Read(ctx, ids, func(tx pgx.Tx) error {
+		ticket, err := openSigned(ctx, tx, ids, code)
+		organisationID = ticket.OrganisationID
+		return err
+	})
+	return organisationID, err
 }
 
 // reading is what a code says, signed or typed.
@@ -236,15 +253,21 @@ func readAny(ctx context.Context, tx pgx.Tx, organisationID int64, here seating.
 }
 
 func readSigned(ctx context.Context, tx pgx.Tx, organisationID int64, text string) (reading, error) {
-	keys, err := PublicKeys(ctx, tx, organisationID)
+	ticket, err := openSigned(ctx, tx, []int64{organisationID}, text)
+	return reading{ticket, true}, err
+}
+
+// openSigned reads a code that one of the organisations signed.
+func openSigned(ctx context.Context, tx pgx.Tx, organisations []int64, text string) (Ticket, error) {
+	keys, err := PublicKeys(ctx, tx, organisations...)
 	if err != nil {
-		return reading{}, err
+		return Ticket{}, err
 	}
 	ticket, err := OpenCode(text, keys)
-	if err != nil || ticket.OrganisationID != organisationID {
-		return reading{}, problem.Refused("code_unknown", nil).Because(err)
+	if err != nil || !slices.Contains(organisations, ticket.OrganisationID) {
+		return Ticket{}, problem.Refused("code_unknown", nil).Because(err)
 	}
-	return reading{ticket, true}, nil
+	return ticket, nil
 }
 
 // becameOf says what became of the seat of a code. A short one does not say of which revision the letter is: the last thing that was

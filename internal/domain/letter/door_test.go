@@ -115,6 +115,33 @@ func TestCheckAtDoor_WhatIsNoCode(t *testing.T) {
 	}
 }
 
+// Whoever acts for several organisations need not say whose code it is: its signature does.
+func TestCheckAtDoor_OfSeveralOrganisations(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	paper := s.letter(s.call("Traoré", "Awa", "fr"))
+	s.exec(`insert into organisation (id, slug, name, country, time_zone, locale, currency) values (2, 'theatre', 'Théâtre', 'FR', 'Europe/Paris', 'fr', 'EUR')`)
+	s.must(letter.Prepare(t.Context(), s.db, 2))
+	found, err := letter.CheckAtDoor(t.Context(), s.db, s.actor, letter.Asked{Code: paper.Code})
+	if err != nil || !found.LetsIn() || !found.Signed || found.Seat.ClaimID != paper.ClaimID {
+		t.Errorf("%+v, %v", found, err)
+	}
+	stranger := timeline.Actor{Name: "stranger", OrganisationID: 2, Role: account.Manager}
+	for name, c := range map[string]struct {
+		actor timeline.Actor
+		asked letter.Asked
+		code  string
+	}{
+		"of none of them":             {s.actor, letter.Asked{Code: "USHER1:ABCDEFGH"}, "code_unknown"},
+		"of another than the actor's": {stranger, letter.Asked{Code: paper.Code}, "code_unknown"},
+		"of another than is named":    {s.actor, letter.Asked{Code: paper.Code, Organisation: "theatre"}, "code_unknown"},
+	} {
+		if found, err := letter.CheckAtDoor(t.Context(), s.db, c.actor, c.asked); !problem.Has(err, c.code) {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+}
+
 // The code is checked with the file alone: no database is asked.
 func TestDoorKey_ChecksWithoutANetwork(t *testing.T) {
 	t.Parallel()

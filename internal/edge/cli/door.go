@@ -43,7 +43,7 @@ func (k doorKey) Run(s *session) error {
 type doorCheck struct {
 	Code         string  `arg:"" help:"What the QR code holds, or the short code below it with --sitting."`
 	Key          *string `help:"File of usher door key: check without a database whether the code is genuine." placeholder:"FILE"`
-	Organisation string  `help:"Short name of the organisation; needed when there are several and neither --campaign nor --event."`
+	Organisation string  `help:"Short name of the organisation that must have signed the code; without it, any that you act for."`
 	Campaign     string  `help:"Short name of the campaign of --sitting."`
 	Event        string  `help:"Short name of the event of --sitting."`
 	Sitting      string  `help:"Reference of the sitting at this door."`
