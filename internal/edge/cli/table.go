@@ -39,7 +39,7 @@ func (s *session) table(headings []string, rows []table.Row, right ...int) {
 	w.AppendRows(rows)
 	configs := make([]table.ColumnConfig, len(headings))
 	for i := range configs {
-		configs[i] = table.ColumnConfig{Number: i + 1, WidthMaxEnforcer: text.WrapSoft}
+		configs[i] = table.ColumnConfig{Number: i + 1, WidthMaxEnforcer: wrap}
 	}
 	least := widths(header, rows, wordLength)
 	for _, n := range right {
@@ -64,10 +64,21 @@ func widths(header table.Row, rows []table.Row, length func(string) int) []int {
 	return widest
 }
 
+// A line is broken at ordinary spaces alone: « Centre : » and « 10 000 » stay whole. Whoever breaks lines takes every space
+// for one to break at, and so those that are none are letters of the private use until it is done.
+var (
+	unbroken  = strings.NewReplacer("\u00a0", "\ue0a0", "\u202f", "\ue02f")
+	asWritten = strings.NewReplacer("\ue0a0", "\u00a0", "\ue02f", "\u202f")
+)
+
+func wrap(cell string, width int) string {
+	return asWritten.Replace(text.WrapSoft(unbroken.Replace(cell), width))
+}
+
 // wordLength is how narrow a text can be made without breaking a word.
 func wordLength(cell string) int {
 	longest := narrowest
-	for _, word := range strings.Fields(cell) {
+	for _, word := range strings.Fields(unbroken.Replace(cell)) {
 		longest = max(longest, min(text.StringWidthWithoutEscSequences(word), longestWord))
 	}
 	return longest
