@@ -26,14 +26,14 @@ type Kind string
 
 // The kinds.
 const (
-	CandidateSeated   Kind = "candidate.seated"
-	CandidateMoved    Kind = "candidate.moved"
-	CandidateReleased Kind = "candidate.released"
-	SittingMoved      Kind = "sitting.moved"
-	PaymentRecorded   Kind = "payment.recorded"
-	PaymentReversed   Kind = "payment.reversed"
-	TimelineSealed    Kind = "timeline.sealed"
-	ReservationLapsed Kind = "reservation.lapsed"
+	CandidateSeated    Kind = "candidate.seated"
+	CandidateMoved     Kind = "candidate.moved"
+	CandidateReleased  Kind = "candidate.released"
+	SittingMoved       Kind = "sitting.moved"
+	PaymentRecorded    Kind = "payment.recorded"
+	PaymentReversed    Kind = "payment.reversed"
+	TimelineSealed     Kind = "timeline.sealed"
+	ReservationExpired Kind = "reservation.expired" // its hold ended unpaid
 
 	ReservationConfirmed Kind = "reservation.confirmed"
 	ReservationCancelled Kind = "reservation.cancelled" // tickets of it, all or some
@@ -45,7 +45,7 @@ const (
 // Kinds are all of them.
 var Kinds = []Kind{
 	CandidateSeated, CandidateMoved, CandidateReleased, SittingMoved, PaymentRecorded, PaymentReversed, TimelineSealed,
-	ReservationLapsed, ReservationConfirmed, ReservationCancelled, ReservationDisputed, ReservationRefunded, RefundDue,
+	ReservationExpired, ReservationConfirmed, ReservationCancelled, ReservationDisputed, ReservationRefunded, RefundDue,
 }
 
 // Event is something that happened.

@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
+	"usher/internal/domain/run"
 	"usher/internal/domain/schema"
 	"usher/internal/domain/testdb"
 	"usher/internal/domain/timeline"
@@ -185,6 +187,20 @@ select count(*) from reservation r join line l on l.reservation_id = r.id and l.
 }
 
 var agent = timeline.Actor{Name: "agent", OrganisationID: 1, Role: account.Agent}
+
+// expireSome writes down what lapsed, of at most so many reservations: of how many, and how many were listed for it.
+func expireSome(ctx context.Context, db *pg.DB, actor timeline.Actor, most int) (expired, listed int, err error) {
+	err = db.Tx(ctx, []int64{1, 2}, func(tx pgx.Tx) error {
+		items, err := ListOver(ctx, tx, run.Window{}, []int64{1, 2}, run.Key{}, most)
+		if err != nil {
+			return err
+		}
+		listed = len(items)
+		expired, err = Expire(ctx, tx, actor, items)
+		return err
+	})
+	return expired, listed, err
+}
 
 func together(n int, act func(i int) error) []error {
 	errs := make([]error, n)

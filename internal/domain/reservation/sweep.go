@@ -8,46 +8,53 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/pg"
 	"usher/internal/domain/outbox"
 	"usher/internal/domain/payment"
+	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 )
 
-// Expire writes down which holds of the organisations are over, at most so many reservations of each call: what was so by the clock already.
-// It tells how many it wrote down, and whether there may be more. What somebody else is changing is passed over: they see themselves that it is
-// over. A second run changes nothing.
-func Expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisations []int64, most int) (expired int, more bool, err error) {
-	over, err := lockOver(ctx, tx, organisations, most)
-	if err != nil {
-		return 0, false, err
-	}
-	found := 0
-	for _, organisationID := range slices.Sorted(maps.Keys(over)) {
-		written, err := expire(ctx, tx, actor, organisationID, over[organisationID])
-		if err != nil {
-			return 0, false, err
-		}
-		expired, found = expired+written, found+len(over[organisationID])
-	}
-	return expired, found == most, nil
-}
-
-// lockOver takes the rows of reservations none of whose claims holds any more, by organisation: found by a claim that has lapsed, or, where others
-// took all of their seats, by the instant after which none of them can hold. As many claims are looked at as so many reservations may have.
-func lockOver(ctx context.Context, tx pgx.Tx, organisations []int64, most int) (map[int64][]int64, error) {
+// ListOver lists reservations none of whose claims may hold any more, in the order of their keys, behind one: found by a claim that has lapsed, or,
+// where others took all of their seats, by the instant after which none of them can hold. It is Work.Next of a task, and locks nothing.
+func ListOver(ctx context.Context, tx pgx.Tx, _ run.Window, organisations []int64, after run.Key, most int) ([]run.Item, error) {
 	rows, err := tx.Query(ctx, `
 with lapsed as (
-  (select organisation_id, reservation_id as id from claim
-    where released_at is null and expires_at <= (select clock()) and organisation_id = any($1) order by expires_at limit $2::int * $4::int)
+  select organisation_id, reservation_id as id from claim
+   where released_at is null and expires_at <= (select clock()) and organisation_id = any($1)
   union
-  (select organisation_id, id from reservation
-    where state in ('held', 'payment_started') and hold_most_at <= (select clock()) and organisation_id = any($1) order by hold_most_at limit $2))
-select r.organisation_id, r.id from lapsed l join reservation r on (r.organisation_id, r.id) = (l.organisation_id, l.id)
- where r.state = any($3)
- order by r.organisation_id, r.id limit $2 for no key update of r skip locked`, organisations, most, From(Lapse), MostTickets)
+  select organisation_id, id from reservation
+   where state in ('held', 'payment_started') and hold_most_at <= (select clock()) and organisation_id = any($1))
+select r.organisation_id, r.id, r.reference, r.name from lapsed l join reservation r on (r.organisation_id, r.id) = (l.organisation_id, l.id)
+ where r.state = any($2) and (r.organisation_id, r.id) > ($3, $4)
+ order by r.organisation_id, r.id limit $5`, organisations, From(Lapse), after.OrganisationID, after.ID, most)
 	if err != nil {
 		return nil, fmt.Errorf("find the holds that are over: %w", err)
+	}
+	over, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i run.Item, err error) {
+		return i, row.Scan(&i.OrganisationID, &i.ID, &i.Reference, &i.Name)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the holds that are over: %w", err)
+	}
+	return over, nil
+}
+
+// Expire writes down of reservations that their holds are over: what was so by the clock already. It tells of how many. One that was paid, prolonged
+// or written down meanwhile stays as it is, and one whose row somebody else holds is passed over: they see themselves that it is over, or the
+// next call does.
+func Expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, reservations []run.Item) (expired int, err error) {
+	organisations, ids := make([]int64, len(reservations)), make([]int64, len(reservations))
+	for i, r := range reservations {
+		organisations[i], ids[i] = r.OrganisationID, r.ID
+	}
+	rows, err := tx.Query(ctx, `
+select r.organisation_id, r.id from unnest($1::bigint[], $2::bigint[]) w(organisation_id, id)
+  join reservation r on (r.organisation_id, r.id) = (w.organisation_id, w.id)
+ where r.state = any($3) order by r.organisation_id, r.id for no key update of r skip locked`, pg.PlanAnew, organisations, ids, From(Lapse))
+	if err != nil {
+		return 0, fmt.Errorf("lock the holds that are over: %w", err)
 	}
 	over := map[int64][]int64{}
 	var organisationID, id int64
@@ -55,9 +62,16 @@ select r.organisation_id, r.id from lapsed l join reservation r on (r.organisati
 		over[organisationID] = append(over[organisationID], id)
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("find the holds that are over: %w", err)
+		return 0, fmt.Errorf("lock the holds that are over: %w", err)
 	}
-	return over, nil
+	for _, organisationID := range slices.Sorted(maps.Keys(over)) {
+		written, err := expire(ctx, tx, actor, organisationID, over[organisationID])
+		if err != nil {
+			return 0, err
+		}
+		expired += written
+	}
+	return expired, nil
 }
 
 func expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID int64, ids []int64) (written int, err error) {
@@ -88,7 +102,7 @@ func expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID
 			entry.Subject.EventID = r.Lines[0].EventID
 		}
 		entries = append(entries, entry)
-		events = append(events, outbox.Event{Kind: outbox.ReservationLapsed, Subject: outbox.ReservationSubject(r.Reference), Data: facts})
+		events = append(events, outbox.Event{Kind: outbox.ReservationExpired, Subject: outbox.ReservationSubject(r.Reference), Data: facts})
 	}
 	if len(over) == 0 {
 		return 0, nil

@@ -120,6 +120,9 @@ func (p Planner) plan(ctx context.Context, tx pgx.Tx, planned *Planned) error {
 			continue
 		}
 		l.due, l.late, l.named = l.task.due(location, l.until, now)
+		if l.task.CatchUp == CatchUpLatest && len(l.due) > 0 { // it does the work of the others: nobody misses them
+			l.late, l.named = 0, nil
+		}
 		// When the clock was set back, the line goes back with it: what is planned already is found by its key.
 		if len(l.due) > 0 || l.late > 0 || l.until.After(now) {
 			moved = append(moved, l)

@@ -161,7 +161,7 @@ func TestLook_AFortnightWithoutAScheduler(t *testing.T) {
 		"all":            {func(t *Task) { t.Most = 100 }, 14, 0},
 		"all, with cap":  {func(t *Task) { t.Most = 10 }, 10, 4},
 		"all, not late":  {func(t *Task) { t.Most, t.Late = 100, 3*24*time.Hour }, 3, 11},
-		"latest":         {func(t *Task) { t.CatchUp = CatchUpLatest }, 1, 13},
+		"latest":         {func(t *Task) { t.CatchUp = CatchUpLatest }, 1, 0}, // it does the work of the others
 		"none":           {func(t *Task) { t.CatchUp, t.Late = CatchUpNone, time.Hour }, 1, 13},
 		"none, too late": {func(t *Task) { t.CatchUp, t.Late = CatchUpNone, 10*time.Minute }, 0, 14},
 	} {

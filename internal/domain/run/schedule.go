@@ -16,7 +16,7 @@ type CatchUp string
 // The policies.
 const (
 	CatchUpAll    CatchUp = "all"    // each of them is run
-	CatchUpLatest CatchUp = "latest" // the last one is run: it does the work of the others
+	CatchUpLatest CatchUp = "latest" // the last one is run: it does the work of the others, which are not named as missed
 	CatchUpNone   CatchUp = "none"   // only those are run that are hardly late: later they would do harm, or nothing
 )
 

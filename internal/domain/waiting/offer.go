@@ -13,6 +13,7 @@ import (
 	"usher/internal/domain/account"
 	"usher/internal/domain/notice"
 	"usher/internal/domain/reservation"
+	"usher/internal/domain/run"
 	"usher/internal/domain/timeline"
 )
 
@@ -107,7 +108,45 @@ func offerAt(ctx context.Context, db *pg.DB, actor timeline.Actor, at reservatio
 	}
 }
 
-// sweep is one transaction about the queue of one sitting.
+// ListAwaited lists sittings that people wait for, in the order of their keys, behind one. It is Work.Next of a task, and locks nothing.
+func ListAwaited(ctx context.Context, tx pgx.Tx, _ run.Window, organisations []int64, after run.Key, most int) ([]run.Item, error) {
+	rows, err := tx.Query(ctx, `
+select distinct w.organisation_id, w.sitting_id, s.reference, e.name
+  from waiting w
+  join sitting s on (s.organisation_id, s.id) = (w.organisation_id, w.sitting_id)
+  join event e on (e.organisation_id, e.id) = (w.organisation_id, w.event_id)
+ where w.state in ('waiting', 'offered') and w.organisation_id = any($1) and (w.organisation_id, w.sitting_id) > ($2, $3)
+ order by w.organisation_id, w.sitting_id limit $4`, organisations, after.OrganisationID, after.ID, most)
+	if err != nil {
+		return nil, fmt.Errorf("find what is waited for: %w", err)
+	}
+	sittings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i run.Item, err error) {
+		return i, row.Scan(&i.OrganisationID, &i.ID, &i.Reference, &i.Name)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find what is waited for: %w", err)
+	}
+	return sittings, nil
+}
+
+// OfferIn is Offer for one sitting, as a step of a transaction.
+func OfferIn(ctx context.Context, tx pgx.Tx, actor timeline.Actor, sitting run.Item) (done Offers, err error) {
+	at := reservation.At{OrganisationID: sitting.OrganisationID, SittingID: sitting.ID}
+	err = tx.QueryRow(ctx, `select event_id from sitting where organisation_id = $1 and id = $2`, at.OrganisationID, at.SittingID).Scan(&at.EventID)
+	if err != nil {
+		return done, fmt.Errorf("find the event of sitting %d: %w", at.SittingID, err)
+	}
+	for more := true; more; {
+		s := &sweep{actor: actor, at: at}
+		if more, err = s.run(ctx, tx); err != nil {
+			return done, fmt.Errorf("offer places of sitting %d: %w", at.SittingID, err)
+		}
+		done.add(s.done)
+	}
+	return done, nil
+}
+
+// sweep is one look through the queue of one sitting.
 type sweep struct {
 	actor timeline.Actor
 	at    reservation.At

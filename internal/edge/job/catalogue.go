@@ -6,5 +6,10 @@ import (
 
 // Catalogue is everything that Usher does on its own.
 func Catalogue() run.Catalogue {
-	return run.Catalogue{sealTimeline(), prune()}
+	return run.Catalogue{
+		expireHolds(),
+		offerPlaces(),
+		sealTimeline(),
+		prune(),
+	}
 }

@@ -58,7 +58,28 @@ select relname::text, coalesce(seq_scan, 0) + coalesce(idx_scan, 0), n_tup_ins +
 // are named. How far the run is, the run itself keeps: not the task.
 func TestCatalogue_SaysWhatEachTaskReadsAndWrites(t *testing.T) {
 	t.Parallel()
+	event := []string{
+		`insert into centre (organisation_id, id, name, time_zone) select id, 1, 'Odéon', 'Africa/Bamako' from organisation where slug = 'ecole'`,
+		`insert into room (organisation_id, id, centre_id, name) select organisation_id, 1, 1, 'Hall' from centre`,
+		`insert into seat (organisation_id, room_id, number, label) select organisation_id, 1, 1, 'A1' from centre`,
+		`insert into event (organisation_id, id, slug, name, state, currency, time_zone) select organisation_id, 1, 'play', 'The play', 'on_sale', 'XOF', 'Africa/Bamako' from centre`,
+		`insert into ticket_kind (organisation_id, id, event_id, code, name) select organisation_id, 1, 1, 'full', 'Full price' from centre`,
+		`insert into price (organisation_id, event_id, kind_id, amount_minor) select organisation_id, 1, 1, 2000 from centre`,
+		`insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from)
+select organisation_id, 1, 1, 1, 'S1', clock() + interval '2 days', clock() + interval '2 days 2 hours', 1, 'plan' from centre`,
+	}
+	held := append(slices.Clone(event),
+		`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, email, locale, held_at, hold_most_at, actor)
+select organisation_id, 1, 'R1', 'k', 'd', 'XOF', 'awa@example.org', 'fr', clock() - interval '1 hour', clock() - interval '30 minutes', 'a' from centre`,
+		`insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, currency, list_minor, price_minor, commission_minor, cancel_fee_minor, time_zone)
+select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 0, 0, 'Africa/Bamako' from centre`,
+		`insert into claim (organisation_id, id, sitting_id, places, seat_number, seat_label, event_id, reservation_id, line_number, expires_at)
+select organisation_id, 1, 1, 1, 1, 'A1', 1, 1, 1, clock() - interval '50 minutes' from centre`)
 	fill := map[string][]string{
+		"expire-holds": held,
+		"offer-places": append(slices.Clone(event), `
+insert into waiting (organisation_id, reference, request_key, event_id, sitting_id, kind_id, wanted, fewest, name, email, email_key, locale, actor)
+select organisation_id, 'W1', 'k', 1, 1, 1, 1, 1, 'Awa', 'awa@example.org', 'awa@example.org', 'fr', 'a' from centre`),
 		"seal-timeline": {
 			`insert into timeline_seal (organisation_id, day, first_day, rows, rows_digest, mixture, previous, digest)
 select id, current_date + 30, current_date + 30, 0, sha256('a'), b'0'::bit(256), null, sha256(slug::bytea) from organisation where id > 0`,

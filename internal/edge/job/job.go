@@ -91,7 +91,6 @@ func Run(ctx context.Context, db *pg.DB, channels Channels) error {
 	river.AddWorker(work.Workers, &deliverWorker{db: db, channels: channels, stop: ctx.Done()})
 	addWebhooks(&work, db, ctx.Done())
 	addGateways(&work, db)
-	addWaiting(&work, db)
 	for _, channel := range channels.Of() {
 		look := notice.Deliver{Channel: channel}
 		work.Queues[look.Queue()] = 1
