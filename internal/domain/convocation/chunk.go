@@ -324,6 +324,9 @@ func missFacts(exam seating.Exam, miss seating.Miss) problem.Facts {
 	if miss.With != "" {
 		facts["with"] = miss.With
 	}
+	if miss.Always {
+		facts["every"] = true
+	}
 	return facts
 }
 

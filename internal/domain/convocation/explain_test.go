@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"usher/internal/base/i18n"
 	"usher/internal/domain/run"
 )
 
@@ -34,6 +35,42 @@ func TestExplain_SaysWhatTheNextRunDoesForEveryExam(t *testing.T) {
 	report := s.convoke()
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0003 clash", "C0002 clash"})
 	s.equal("seats", s.seats(), []string{"C0001 S001/001", "C0001 S003/001", "C0002 S001/002", "C0003 S002/001", "C0004 S002/002"})
+}
+
+// A clash is said as it is: with every sitting, or with all that have a seat, where places in the others would help. The report
+// and the explanation say it in the same words.
+func TestExplain_WhatClashesAndWhatIsFull(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "BIO", "MATH", "PHYS")
+	s.sit(hall{exam: "BIO", room: "A", capacity: places(1)})
+	s.sit(hall{exam: "MATH", room: "B", capacity: places(1)})
+	s.sit(hall{exam: "MATH", room: "B", day: 1, capacity: places(0)})
+	s.sit(hall{exam: "PHYS", room: "C", capacity: places(0)})
+	s.sit(hall{exam: "PHYS", room: "D", centre: "Kayes", day: 1, capacity: places(9)})
+	s.file(person{exams: []string{"BIO", "MATH", "PHYS"}, centre: "Badalabougou"})
+	report := s.convoke()
+	said := map[string]string{}
+	for _, refusal := range s.refusals(report, run.ListRefused) {
+		said[refusal.Facts["exam"].(string)] = i18n.Speak("en").Say("refusal_"+refusal.Reason, refusal.Facts)
+	}
+	x, err := Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001")
+	s.must(err)
+	for i, want := range []struct{ exam, sentence, remedy string }{
+		{"MATH", "Every sitting of MATH at Badalabougou that has a free seat overlaps another sitting of the candidate (BIO S001), and the others are full. " +
+			"Add one at another time, or places to one that is full, then convoke again.",
+			"Add a sitting of MATH at Badalabougou at another time, raise the capacity of one that is full, or move the candidate's other sitting, then convoke again."},
+		{"PHYS", "Every sitting of PHYS at Badalabougou overlaps another sitting of the candidate (BIO S001). Add one at another time, then convoke again.",
+			"Add a sitting of PHYS at Badalabougou at another time, or move the candidate's other sitting, then convoke again."},
+	} {
+		told := x.Exams[i+1]
+		explained := i18n.Speak("en").Say(told.Sentence.Code, told.Sentence.Facts)
+		if said[want.exam] != want.sentence || explained != want.sentence {
+			t.Errorf("%s: reported %q, explained %q, want %q", want.exam, said[want.exam], explained, want.sentence)
+		}
+		if remedy := i18n.Speak("en").Say(told.Remedy.Code, told.Remedy.Facts); remedy != want.remedy {
+			t.Errorf("%s: %q, want %q", want.exam, remedy, want.remedy)
+		}
+	}
 }
 
 func TestExplain_ToldByStanding(t *testing.T) {

@@ -71,7 +71,11 @@ func (q queue) factsOf(miss seating.Miss, centreID int64) problem.Facts {
 	if miss.Reason.LacksSeats() {
 		return q.next(centreID)
 	}
-	return missFacts(q.exam, miss)
+	facts := missFacts(q.exam, miss)
+	if line := q.lines[centreID]; miss.Reason == seating.ReasonClash && line != nil && line.centre != "" {
+		facts["centre"] = line.centre // elsewhere there may be a sitting at another time, and they chose
+	}
+	return facts
 }
 
 // rank judges those whom the run refused for an exam when it has gone through it, without the lock: under

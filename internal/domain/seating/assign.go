@@ -21,6 +21,7 @@ type Miss struct {
 	CandidateID int64
 	Reason      Reason
 	With        string // what clashes
+	Always      bool   // it does so with every sitting, full ones too; false: others are full, and places there would help
 }
 
 // Outcome of an assignment. Every applicant is in exactly one of its lists.

@@ -2,6 +2,7 @@ package seating
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,6 +95,7 @@ func TestPlace_Reasons(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2027, 6, 1, hour, 0, 0, 0, time.UTC) }
 	full := func(centre int64) Sitting { return Sitting{CentreID: centre, StartsAt: at(8), EndsAt: at(9)} }
 	open := func(centre int64) Sitting { s := full(centre); s.Places = 1; return s }
+	later := func(s Sitting) Sitting { s.StartsAt, s.EndsAt = at(9), at(10); return s }
 	busy := []Interval{{From: at(8), Until: at(9), Sitting: "BIO S001"}}
 	for _, c := range []struct {
 		name     string
@@ -108,7 +110,10 @@ func TestPlace_Reasons(t *testing.T) {
 		{"the only one there is full", []Sitting{full(1), open(2)}, Applicant{CentreID: 1}, ReasonRoomFull},
 		{"all there are full", []Sitting{full(1), full(1), open(2)}, Applicant{CentreID: 1}, ReasonCentreFull},
 		{"all are full", []Sitting{full(1), full(2)}, Applicant{}, ReasonExamFull},
-		{"what is free overlaps", []Sitting{full(1), open(2)}, Applicant{Busy: busy}, ReasonClash},
+		{"what is free overlaps, and so does the rest", []Sitting{full(1), open(2)}, Applicant{Busy: busy}, ReasonClash},
+		{"what is free overlaps, and the rest is full", []Sitting{open(1), later(full(2))}, Applicant{Busy: busy}, ReasonClash},
+		{"what overlaps is full as well", []Sitting{full(1), later(full(2))}, Applicant{Busy: busy}, ReasonExamFull},
+		{"what overlaps there is full as well", []Sitting{full(1), later(full(1)), later(open(2))}, Applicant{CentreID: 1, Busy: busy}, ReasonCentreFull},
 		{"everything overlaps, and is full", []Sitting{full(1), full(2)}, Applicant{Busy: busy}, ReasonClash},
 		{"free", []Sitting{full(1), open(2)}, Applicant{}, ""},
 	} {
@@ -125,6 +130,10 @@ func TestPlace_Reasons(t *testing.T) {
 			}
 			if (miss.With == "BIO S001") != (c.want == ReasonClash) {
 				t.Errorf("%s with %q", miss.Reason, miss.With)
+			}
+			alike := !slices.ContainsFunc(c.sittings, func(s Sitting) bool { return s.StartsAt != at(8) })
+			if miss.Always != (alike && c.want == ReasonClash) {
+				t.Errorf("%s with every sitting: %v", miss.Reason, miss.Always)
 			}
 		})
 	}

@@ -135,10 +135,10 @@ func (o *Openings) find(a Applicant) (nth int, miss Miss, unknown *line) {
 		}
 		return nth, Miss{}, nil
 	}
-	if miss.With == "" { // nothing is free; would it help them if it were?
-		miss.With = o.alwaysBusy(a, in)
+	if with := o.alwaysBusy(a, in); with != "" {
+		miss.With, miss.Always = with, true
 	}
-	switch {
+	switch { // what is free comes before what is full: there they lack an hour and not a place
 	case miss.With != "":
 		miss.Reason = ReasonClash
 	case len(in.sittings) == 1:
