@@ -110,8 +110,8 @@ func TestSeat_Refusals(t *testing.T) {
 	s.file(person{exams: both}, person{exams: both, pays: -1}, person{exams: both, status: "filed"}, person{exams: []string{"BIO"}}, person{exams: both})
 	s.must(s.seat("C0001", "s001", "a-1"))
 	_, err := Seat(t.Context(), s.db, s.actor, s.campaign.Slug, "C0005", "S001", "A-9")
-	if p, _ := problem.Of(err); p == nil || p.Facts["places"] != 3 {
-		t.Errorf("of a plan with a blocked seat among the four: %v, want 3 places", err)
+	if p, _ := problem.Of(err); p == nil || p.Facts["places"] != 3 || p.Facts["most"] != 4 || p.Facts["label"] != "A-4" {
+		t.Errorf("of a plan with a blocked seat among the four: %v, want 3 places up to 4, which is A-4", err)
 	}
 	for _, try := range []struct{ reference, sitting, seat, code string }{
 		{"C0005", "S001", "1", "seat_taken"},

@@ -121,7 +121,7 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 	}
 	number, notANumber := strconv.Atoi(wanted)
 	plan := plans[s.RoomID]
-	unknown := problem.NotFound("seat_unknown", problem.Facts{"seat": wanted, "place": s.Place(), "places": s.seats(plan)})
+	unknown := problem.NotFound("seat_unknown", s.seatsWanted(plan, wanted))
 	if len(plan) == 0 {
 		if notANumber != nil || number < 1 || number > s.Places {
 			return seat{}, unknown
@@ -147,18 +147,23 @@ func namedSeat(ctx context.Context, tx pgx.Tx, organisationID int64, s Sitting, 
 	return seat{found.Number, found.Label}, nil
 }
 
-// seats is how many seats of a plan the sitting can give, of a room without one its places.
-func (s Sitting) seats(plan []planSeat) int {
+// seatsWanted says of a seat that there is none of, which there are: how many, up to which number, and what a label looks like.
+func (s Sitting) seatsWanted(plan []planSeat, wanted string) problem.Facts {
+	facts := problem.Facts{"seat": wanted, "place": s.Place(), "places": s.Places, "most": s.Places}
 	if len(plan) == 0 {
-		return s.Places
+		return facts
 	}
-	count := 0
+	count, most := 0, 0
 	for _, p := range plan {
-		if !p.Blocked && p.Number <= s.Places {
-			count++
+		if p.Blocked || p.Number > s.Places {
+			continue
+		}
+		if count++; p.Number > most {
+			most, facts["label"] = p.Number, p.Label
 		}
 	}
-	return count
+	facts["places"], facts["most"] = count, most
+	return facts
 }
 
 // IsSeat tells whether a claim is the seat of the sitting that somebody names; none named is any.

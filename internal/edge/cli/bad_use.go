@@ -56,6 +56,29 @@ func (s *session) whatIsWrong(err error) string {
 	return s.voice.Say("cli_bad_use", nil)
 }
 
+// option and negative are a flag, and a number below zero that was typed after one.
+var (
+	option   = regexp.MustCompile(`^--[a-z-]+$`)
+	negative = regexp.MustCompile(`^-[0-9]`)
+)
+
+// negativesAsValues gives a flag the number below zero behind it, which the parser would take for another flag: what is wanted
+// instead is said by the rule that refuses it.
+func negativesAsValues(args []string) []string {
+	var joined []string
+	for i, arg := range args {
+		if arg == "--" {
+			return append(joined, args[i:]...)
+		}
+		if i > 0 && negative.MatchString(arg) && option.MatchString(args[i-1]) {
+			joined[len(joined)-1] += "=" + arg
+			continue
+		}
+		joined = append(joined, arg)
+	}
+	return joined
+}
+
 // valueOfFlag is what the parser writes behind a flag that is missing.
 var valueOfFlag = regexp.MustCompile(`=[^ ,]+`)
 

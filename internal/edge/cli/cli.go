@@ -161,7 +161,7 @@ func (s *session) parse(args []string) (*kong.Context, int) {
 	if args[0] == "help" { // as people type it elsewhere
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	command, err := parser.Parse(versionAsAgain(args))
+	command, err := parser.Parse(negativesAsValues(versionAsAgain(args)))
 	if exit >= 0 { // --help, --version
 		return nil, exit
 	}
