@@ -34,6 +34,7 @@ const (
 	Sell    Act = "sell"     // hold seats of events for buyers, and give them up
 	CheckIn Act = "check_in" // mark who came, and take that back
 	Manage  Act = "manage"   // campaigns, statuses, files, candidates, rooms, members
+	Charge  Act = "charge"   // what an organisation owes of its tickets: no role of one of them may say it
 	Operate Act = "operate"  // runs of the schedule, which concern all organisations: no role of one of them may
 )
 

@@ -350,20 +350,22 @@ func TestHold_ThePriceStays(t *testing.T) {
 	h := newTheatre(t)
 	h.exec(`
 insert into price (organisation_id, event_id, kind_id, from_at, amount_minor) values (1, 1, 1, '2026-05-04 10:05Z', 3000);
-update organisation set commission_permyriad = 250, commission_most_minor = 40 where id = 1; update event set cancel_fee_percent = 10 where id = 1`)
+insert into commission_rate (organisation_id, currency, from_at, permyriad, most_minor, actor) values (1, 'EUR', '2026-05-01', 250, 40, 'a');
+update event set cancel_fee_percent = 10 where id = 1`)
 	early := h.hold(chosen("A1"))
 	h.at(5 * time.Minute)
 	late := h.hold(chosen("A2"))
 	h.exec(`
 insert into price (organisation_id, event_id, kind_id, from_at, amount_minor) values (1, 1, 1, '2026-05-04 10:04Z', 3500);
-update organisation set commission_permyriad = 9000 where id = 1; update ticket_kind set withdrawn_at = clock()`)
+insert into commission_rate (organisation_id, currency, from_at, permyriad, actor) values (1, 'EUR', '2026-05-04 10:05Z', 9000, 'a');
+update ticket_kind set withdrawn_at = clock()`)
 	for reference, want := range map[string][4]int64{early.Reference: {2000, 2000, 40, 200}, late.Reference: {3000, 3000, 40, 300}} {
 		r, err := h.desk.Renew(t.Context(), Buyer, reference)
 		if err != nil {
 			t.Fatal(err)
 		}
-		line := r.Lines[0]
-		h.equal("list, price, commission, fee", [4]int64{line.ListMinor, line.PriceMinor, line.CommissionMinor, line.CancelFeeMinor}, want)
+		line, commission := r.Lines[0], h.count(`select commission_minor from line where reservation_id = $1`, r.ID)
+		h.equal("list, price, commission, fee", [4]int64{line.ListMinor, line.PriceMinor, int64(commission), line.CancelFeeMinor}, want)
 	}
 }
 

@@ -56,7 +56,7 @@ type known struct {
 type moment struct {
 	now      time.Time
 	sittings map[int64]seating.HeldSitting
-	org      organiser
+	zone     string // the organisation's
 	offers   map[int64]event.Offer
 	awaited  map[int64][]awaited // by sitting
 }
@@ -204,7 +204,7 @@ func readMoment(ctx context.Context, tx pgx.Tx, mine *asked) (m *moment, err err
 	sittingIDs = slices.Compact(slices.Sorted(slices.Values(sittingIDs)))
 	seating.QueueLock(question, organisationID, sittingIDs)
 	question.Queue(readAwaited, organisationID, sittingIDs)
-	question.Queue(`select time_zone, commission_permyriad, commission_most_minor as commission_most from organisation where id = $1`, organisationID)
+	question.Queue(`select time_zone from organisation where id = $1`, organisationID)
 	answers := tx.SendBatch(ctx, question)
 	err = m.read(answers)
 	if closed := answers.Close(); err == nil {
@@ -229,12 +229,7 @@ func (m *moment) read(answers pgx.BatchResults) error {
 	if err := m.readAwaited(answers); err != nil {
 		return err
 	}
-	rows, err := answers.Query()
-	if err != nil {
-		return err
-	}
-	m.org, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[organiser])
-	return err
+	return answers.QueryRow().Scan(&m.zone)
 }
 
 // prepare says what a cart is refused for without regard to seats.
@@ -329,7 +324,7 @@ func (a *asked) wish(floors map[int64]*seating.Floor, m *moment, elsewhere tally
 	}
 	had := a.had()
 	cart.Accept = func(chosen [][]seating.Proposed) (err error) {
-		if a.lines, err = drawLines(a.parts, chosen, a.offers, m.org, had); err != nil {
+		if a.lines, err = drawLines(a.parts, chosen, a.offers, had); err != nil {
 			return err
 		}
 		if err = checkLimits(a.offers, total(a.lines, had), elsewhere); err != nil || a.actor != Buyer {

@@ -12,28 +12,20 @@ import (
 	"usher/internal/domain/seating"
 )
 
-// organiser is what of an organisation is frozen in a line.
-type organiser struct {
-	TimeZone            string
-	CommissionPermyriad int64
-	CommissionMost      *int64 // minor units a ticket
-}
-
 // drawn is a line as it is written: one ticket on one seat, at the prices of this moment.
 type drawn struct {
-	number          int
-	sitting         seating.HeldSitting
-	seat            seating.Proposed
-	kind            event.Kind
-	list, price     int64
-	commission, fee int64
-	currency        string
+	number           int
+	sitting          seating.HeldSitting
+	seat             seating.Proposed
+	kind             event.Kind
+	list, price, fee int64
+	currency         string
 }
 
 // drawLines makes the lines of a cart from its seats, in the order of its parts, and refuses what is not sold: outside its window, a
 // kind that was withdrawn, a zone without a price. A group's discount is counted over the tickets of one event in the cart, those
 // that it had before too.
-func drawLines(parts []askedPart, chosen [][]seating.Proposed, offers map[int64]event.Offer, org organiser, had tally) ([]drawn, error) {
+func drawLines(parts []askedPart, chosen [][]seating.Proposed, offers map[int64]event.Offer, had tally) ([]drawn, error) {
 	var lines []drawn
 	for i, part := range parts {
 		offer := offers[part.eventID]
@@ -57,7 +49,6 @@ func drawLines(parts []askedPart, chosen [][]seating.Proposed, offers map[int64]
 			discount(of, int64(*percent))
 		}
 		for _, line := range of {
-			line.commission = commission(line.price, org)
 			line.fee = share(line.price, int64(offer.Event.CancelFeePercent), 100)
 		}
 	}
@@ -90,15 +81,6 @@ func share(amount, parts, whole int64) int64 {
 	low, carry := bits.Add64(low, uint64(whole/2), 0)
 	quotient, _ := bits.Div64(high+carry, low, uint64(whole))
 	return int64(quotient)
-}
-
-// commission is what the organiser owes of a ticket: its part of the price, rounded half up, up to a bound.
-func commission(price int64, org organiser) int64 {
-	owed := share(price, org.CommissionPermyriad, 10_000)
-	if org.CommissionMost != nil {
-		owed = min(owed, *org.CommissionMost)
-	}
-	return owed
 }
 
 // total counts the lines with those that the cart had before.

@@ -38,7 +38,7 @@ func write(ctx context.Context, tx pgx.Tx, organisationID int64, all []*asked, m
 		return nil, nil
 	}
 	asking := &pgx.Batch{}
-	addLines(asking, organisationID, held, m.org)
+	addLines(asking, organisationID, held, m.zone)
 	byID, holds := map[int64]*asked{}, []seating.Hold{}
 	for _, a := range held {
 		byID[a.result.ID] = a
@@ -131,7 +131,7 @@ func (a *asked) number() {
 		sold := a.offers[line.sitting.EventID].Event
 		a.result.Lines = append(a.result.Lines, Line{
 			Number: line.number, EventID: sold.ID, Event: sold.Slug, EventName: sold.Name, KindID: line.kind.ID, Kind: line.kind.Code,
-			KindName: line.kind.Name, Zone: line.seat.Zone, ListMinor: line.list, PriceMinor: line.price, CommissionMinor: line.commission,
+			KindName: line.kind.Name, Zone: line.seat.Zone, ListMinor: line.list, PriceMinor: line.price,
 			CancelFeeMinor: line.fee, SittingID: line.sitting.ID, Sitting: line.sitting.Reference, StartsAt: line.sitting.StartsAt,
 			SittingZone: line.sitting.Zone, Place: line.sitting.Place(), SeatNumber: line.seat.Number, Seat: line.seat.Label,
 			ExpiresAt: &a.until, Live: true,
@@ -148,8 +148,10 @@ func (a *asked) claimed(line int, claimID int64) {
 	}
 }
 
-func addLines(asking *pgx.Batch, organisationID int64, held []*asked, org organiser) {
-	var reservations, events, kinds, lists, prices, commissions, fees []int64
+// addLines writes the lines, each under the commission that counts when it is held. Where its currency has none yet, that is said: a person
+// has to say it before the month is settled, and nobody's purchase waits for that.
+func addLines(asking *pgx.Batch, organisationID int64, held []*asked, zone string) {
+	var reservations, events, kinds, lists, prices, fees []int64
 	var numbers []int
 	var zones, currencies []string
 	for _, a := range held {
@@ -157,17 +159,19 @@ func addLines(asking *pgx.Batch, organisationID int64, held []*asked, org organi
 			reservations, numbers = append(reservations, a.result.ID), append(numbers, line.number)
 			events, kinds, zones = append(events, line.sitting.EventID), append(kinds, line.kind.ID), append(zones, line.seat.Zone)
 			lists, prices = append(lists, line.list), append(prices, line.price)
-			commissions, fees = append(commissions, line.commission), append(fees, line.fee)
-			currencies = append(currencies, line.currency)
+			fees, currencies = append(fees, line.fee), append(currencies, line.currency)
 		}
 	}
 	asking.Queue(`
-insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, cancel_fee_minor,
-  currency, time_zone)
-select $1, l.reservation_id, l.number, l.event_id, l.kind_id, l.zone, l.list, l.price, l.commission, l.fee, l.currency, $2
-  from unnest($3::bigint[], $4::int[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[])
-       l(reservation_id, number, event_id, kind_id, zone, list, price, commission, fee, currency)`,
-		organisationID, org.TimeZone, reservations, numbers, events, kinds, zones, lists, prices, commissions, fees, currencies)
+insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, commission_missing,
+  cancel_fee_minor, currency, time_zone)
+select $1, l.reservation_id, l.number, l.event_id, l.kind_id, l.zone, l.list, l.price, coalesce(commission_of(l.price, c.permyriad, c.most_minor), 0),
+       c.permyriad is null, l.fee, l.currency, $2
+  from unnest($3::bigint[], $4::int[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[])
+       l(reservation_id, number, event_id, kind_id, zone, list, price, fee, currency)
+  left join lateral (select permyriad, most_minor from commission_rate where organisation_id = $1 and currency = l.currency and from_at <= clock()
+                      order by from_at desc limit 1) c on true`,
+		organisationID, zone, reservations, numbers, events, kinds, zones, lists, prices, fees, currencies)
 }
 
 // heldFacts are what the timeline keeps of seats that were held.

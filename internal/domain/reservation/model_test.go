@@ -30,6 +30,7 @@ const (
 	modelSteps = "USHER_TEST_MODEL_STEPS" // of each shop
 	modelShops = 4
 	modelFar   = 300 // steps of each shop, where nothing else is said
+	monthSteps = 60  // steps after which its month is settled
 )
 
 // shop is a box office beside its book: each step is done in both, and both are compared.
@@ -90,7 +91,8 @@ insert into price (organisation_id, event_id, kind_id, amount_minor) values (1, 
 insert into room (organisation_id, id, centre_id, name, capacity) values (1, 4, 1, 'Attic', 4);
 update sitting set capacity = 5 where id = 2;
 insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, capacity, places, places_from) values
-  (1, 4, 3, 3, 'R1', '2026-06-03 20:00Z', '2026-06-03 22:00Z', 6, 6, 'sitting')`)
+  (1, 4, 3, 3, 'R1', '2026-06-03 20:00Z', '2026-06-03 22:00Z', 6, 6, 'sitting');
+insert into commission_rate (organisation_id, currency, from_at, permyriad, most_minor, actor) values (1, 'EUR', '2026-05-01', 333, 75, 'a')`)
 	s.stripe.HoldRefunds()
 	// A process that dies at the commit: its session is ended when everything was written. Whatever happens stands in the timeline.
 	s.exec(`
@@ -176,6 +178,10 @@ func (s *shop) live(steps int) {
 		}
 		if s.compare(); s.Failed() {
 			s.FailNow()
+		}
+		if step%monthSteps == monthSteps-1 {
+			s.settle(fmt.Sprintf("2026-%02d", 5+min(step/monthSteps, 7)))
+			s.ledgered()
 		}
 	}
 	s.Logf("%d steps, %d of them cut off; done: %v", steps, s.cuts, s.done)

@@ -39,32 +39,31 @@ type Reservation struct {
 
 // Line is one ticket of a reservation, with what was frozen when it was held and the seat that it is for.
 type Line struct {
-	Number          int
-	EventID         int64
-	Event           string // slug
-	EventName       string
-	KindID          int64
-	Kind            string // code
-	KindName        string
-	Zone            string // of the seat
-	ListMinor       int64  // before any discount
-	PriceMinor      int64
-	CommissionMinor int64
-	CancelFeeMinor  int64
-	Attendee        string
-	Cancelled       bool
-	RefundMinor     *int64 // what its cancelling gave back
-	Unpaid          bool   // it ended before it was paid: it costs nothing and gives nothing back
-	ClaimID         int64  // the latest of its claims
-	SittingID       int64
-	Sitting         string // reference
-	StartsAt        time.Time
-	SittingZone     string // of the centre: IANA name
-	Place           string // room and centre
-	SeatNumber      int
-	Seat            string     // label
-	ExpiresAt       *time.Time // of its claim
-	Live            bool       // the seat is theirs: for good, or until a hold ends that is not over
+	Number         int
+	EventID        int64
+	Event          string // slug
+	EventName      string
+	KindID         int64
+	Kind           string // code
+	KindName       string
+	Zone           string // of the seat
+	ListMinor      int64  // before any discount
+	PriceMinor     int64
+	CancelFeeMinor int64
+	Attendee       string
+	Cancelled      bool
+	RefundMinor    *int64 // what its cancelling gave back
+	Unpaid         bool   // it ended before it was paid: it costs nothing and gives nothing back
+	ClaimID        int64  // the latest of its claims
+	SittingID      int64
+	Sitting        string // reference
+	StartsAt       time.Time
+	SittingZone    string // of the centre: IANA name
+	Place          string // room and centre
+	SeatNumber     int
+	Seat           string     // label
+	ExpiresAt      *time.Time // of its claim
+	Live           bool       // the seat is theirs: for good, or until a hold ends that is not over
 }
 
 // Begins is when its sitting starts, as people there say it.
@@ -145,7 +144,7 @@ select organisation_id, id, reference, state as written, currency, buyer_id, nam
 // Each line is looked up, with the latest of its claims, whatever the statistics say.
 const lineColumns = `
 select l.reservation_id, l.number, l.event_id, e.slug as event, e.name as event_name, l.kind_id, t.code as kind, t.name as kind_name, l.zone,
-       l.list_minor, l.price_minor, l.commission_minor, l.cancel_fee_minor, l.attendee, l.cancelled_at is not null as cancelled, l.refund_minor,
+       l.list_minor, l.price_minor, l.cancel_fee_minor, l.attendee, l.cancelled_at is not null as cancelled, l.refund_minor,
        ended_unpaid(l.cancel_reason) as unpaid,
        k.id as claim_id, k.sitting_id, s.reference as sitting, s.starts_at, c.time_zone as sitting_zone, r.name || ', ' || c.name as place,
        k.seat_number, k.seat_label as seat, k.expires_at,

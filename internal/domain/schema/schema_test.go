@@ -155,6 +155,11 @@ values (1, 100, 1, 1, 10, 'XOF', 'g', clock(), 'g', 'a');
 insert into refund (organisation_id, payment_id, reservation_id, amount_minor, currency, reason, key) values (1, 100, 1, 10, 'XOF', 'cancelled', 'k');
 insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from)
 values (1, 2, 1, 1, 'S1', clock() + interval '1 day', clock() + interval '25 hours', 1, 'room');
+update line set cancelled_at = clock(), cancel_reason = 'ticket_cancelled', refund_minor = 5; -- goes back
+insert into statement (organisation_id, month, currency, time_zone, from_at, until_at, carried_minor, net_minor)
+values (1, '2026-10-01', 'XOF', 'Africa/Bamako', '-infinity', '2026-11-01', 0, 0);
+insert into entry (organisation_id, month, currency, kind, event_id, amount_minor, pieces) values (1, '2026-10-01', 'XOF', 'received', null, 10, 1);
+insert into correction (organisation_id, month, currency, amount_minor, reason, actor) values (1, '2026-10-01', 'XOF', 5, 'r', 'a');
 insert into waiting (organisation_id, reference, request_key, event_id, sitting_id, kind_id, wanted, fewest, name, email, email_key, locale, actor)
 values (1, 'w', 'w', 1, 2, 1, 1, 1, 'N', 'e', 'e', 'fr', 'a');
 insert into scan (organisation_id, device, nonce, asked_digest, code_kind, sitting_id, scanned_at, received_at, counts_at, offline, let_in, verdict, actor, facts)
