@@ -46,6 +46,7 @@ const (
 	KindSittingAdded timeline.Kind = "event_sitting_added"
 	KindSittingMoved timeline.Kind = "event_sitting_moved"
 	KindSittingEnded timeline.Kind = "event_sitting_cancelled"
+	KindSittingOver  timeline.Kind = "event_sitting_closed"
 )
 
 // Add adds an event as a draft, under a slug that nobody has. Currency and zone are the organisation's where they are empty, holds

@@ -30,6 +30,8 @@ const (
 	CandidateMoved     Kind = "candidate.moved"
 	CandidateReleased  Kind = "candidate.released"
 	SittingMoved       Kind = "sitting.moved"
+	SittingClosed      Kind = "sitting.closed" // it ended
+	EventClosed        Kind = "event.closed"   // … and it was the last of its event
 	PaymentRecorded    Kind = "payment.recorded"
 	PaymentReversed    Kind = "payment.reversed"
 	TimelineSealed     Kind = "timeline.sealed"
@@ -44,7 +46,7 @@ const (
 
 // Kinds are all of them.
 var Kinds = []Kind{
-	CandidateSeated, CandidateMoved, CandidateReleased, SittingMoved, PaymentRecorded, PaymentReversed, TimelineSealed,
+	CandidateSeated, CandidateMoved, CandidateReleased, SittingMoved, SittingClosed, EventClosed, PaymentRecorded, PaymentReversed, TimelineSealed,
 	ReservationExpired, ReservationConfirmed, ReservationCancelled, ReservationDisputed, ReservationRefunded, RefundDue,
 }
 
@@ -75,6 +77,9 @@ func CandidateSubject(campaign, reference string) string {
 func SittingSubject(campaign, reference string) string {
 	return "sitting " + campaign + " " + reference
 }
+
+// EventSubject is one event.
+func EventSubject(slug string) string { return "event " + slug }
 
 // ReservationSubject is one reservation.
 func ReservationSubject(reference string) string { return "reservation " + reference }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
 	"usher/internal/domain/timeline"

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"usher/internal/base/stripe/stripetest"
 	"usher/internal/domain/payment"
 )

@@ -103,6 +103,9 @@ func total(lines []drawn, had tally) tally {
 
 // kindsOf finds the kinds of a part's tickets, and refuses those that are not sold for its sitting now.
 func kindsOf(part *askedPart, offer event.Offer, now time.Time) error {
+	if part.sitting.Closed {
+		return problem.Refused("event_sitting_closed", problem.Facts{"event": offer.Event.Name, "sitting": part.sitting.Reference})
+	}
 	if part.sitting.Cancelled {
 		return problem.Refused("event_sitting_cancelled", problem.Facts{"event": offer.Event.Name, "sitting": part.sitting.Reference})
 	}

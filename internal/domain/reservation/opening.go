@@ -67,6 +67,9 @@ func (o *Opening) Ends(kindID int64) (time.Time, error) {
 }
 
 func offerEnds(sale event.Offer, kind event.Kind, sitting seating.HeldSitting, now time.Time) (until time.Time, err error) {
+	if sitting.Closed {
+		return until, problem.Refused("event_sitting_closed", problem.Facts{"event": sale.Event.Name, "sitting": sitting.Reference})
+	}
 	if sitting.Cancelled {
 		return until, problem.Refused("event_sitting_cancelled", problem.Facts{"event": sale.Event.Name, "sitting": sitting.Reference})
 	}

@@ -65,7 +65,7 @@ select r.organisation_id, r.id from unnest($1::bigint[], $2::bigint[]) w(organis
 		return 0, fmt.Errorf("lock the holds that are over: %w", err)
 	}
 	for _, organisationID := range slices.Sorted(maps.Keys(over)) {
-		written, err := expire(ctx, tx, actor, organisationID, over[organisationID])
+		written, err := expire(ctx, tx, actor, organisationID, over[organisationID], func(r Reservation) bool { return r.State == Lapsed })
 		if err != nil {
 			return 0, err
 		}
@@ -74,7 +74,10 @@ select r.organisation_id, r.id from unnest($1::bigint[], $2::bigint[]) w(organis
 	return expired, nil
 }
 
-func expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID int64, ids []int64) (written int, err error) {
+// expire ends holds whose reservations' rows are locked, of those that are over.
+func expire(
+	ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID int64, ids []int64, isOver func(Reservation) bool,
+) (written int, err error) {
 	read, err := readMany(ctx, tx, organisationID, ids)
 	if err != nil {
 		return 0, err
@@ -86,7 +89,7 @@ func expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID
 	var events []outbox.Event
 	for _, id := range ids {
 		r := read[id]
-		if r.State != Lapsed || r.Written == Lapsed { // prolonged before its row was locked
+		if r.Written == Lapsed || !isOver(r) { // prolonged before its row was locked
 			continue
 		}
 		over, ended = append(over, id), append(ended, r)

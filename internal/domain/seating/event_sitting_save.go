@@ -176,6 +176,9 @@ func MoveEventSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, slug
 		if err != nil {
 			return err
 		}
+		if err := refuseClosed(ctx, tx, e, before); err != nil {
+			return err
+		}
 		roomID, startsAt, endsAt, err := to.destination(ctx, tx, e, before)
 		moved.EventSitting = before
 		if err != nil || roomID == before.RoomID && startsAt.Equal(before.StartsAt) && endsAt.Equal(before.EndsAt) {
@@ -258,6 +261,9 @@ func CancelEventSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, sl
 	}
 	err = ofEvent(ctx, db, actor, slug, func(tx pgx.Tx, e event.Event) error {
 		if cancelled, err = FindEventSitting(ctx, tx, e, reference); err != nil {
+			return err
+		}
+		if err := refuseClosed(ctx, tx, e, cancelled); err != nil {
 			return err
 		}
 		// Whoever holds seats of it locks its row, so that nobody comes between counting and cancelling.

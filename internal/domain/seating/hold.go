@@ -27,6 +27,7 @@ type HeldSitting struct {
 	Places       int // the bound that claims obey
 	PlanRevision int
 	Cancelled    bool
+	Closed       bool // it is over, and nothing is held there any more
 }
 
 // Begins is the start in the centre's zone.
@@ -41,7 +42,7 @@ const lockSittings = `select from sitting where organisation_id = $1 and id = an
 // heldSittings reads them after the lock was obtained, with the clock that decides what has lapsed.
 const heldSittings = `
 select s.id, s.event_id, s.reference, s.room_id, r.name as room, c.name as centre, c.time_zone as zone, s.starts_at, s.ends_at, s.places,
-       r.plan_revision, s.cancelled_at is not null as cancelled, clock() as now
+       r.plan_revision, s.cancelled_at is not null as cancelled, s.closed_at is not null as closed, clock() as now
   from sitting s
  cross join lateral (select name, centre_id, plan_revision from room where organisation_id = s.organisation_id and id = s.room_id offset 0) r
  cross join lateral (select name, time_zone from centre where organisation_id = s.organisation_id and id = r.centre_id offset 0) c

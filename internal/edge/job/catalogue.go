@@ -9,6 +9,7 @@ func Catalogue() run.Catalogue {
 	return run.Catalogue{
 		expireHolds(),
 		offerPlaces(),
+		closeSittings(),
 		sealTimeline(),
 		prune(),
 	}

@@ -77,6 +77,9 @@ select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 0, 0, 'Africa/Bamako'
 select organisation_id, 1, 1, 1, 1, 'A1', 1, 1, 1, clock() - interval '50 minutes' from centre`)
 	fill := map[string][]string{
 		"expire-holds": held,
+		"close-sittings": append(held,
+			`update event set late_sale = true`,
+			`update sitting set starts_at = clock() - interval '3 hours', ends_at = clock() - interval '1 hour'`),
 		"offer-places": append(slices.Clone(event), `
 insert into waiting (organisation_id, reference, request_key, event_id, sitting_id, kind_id, wanted, fewest, name, email, email_key, locale, actor)
 select organisation_id, 'W1', 'k', 1, 1, 1, 1, 1, 'Awa', 'awa@example.org', 'awa@example.org', 'fr', 'a' from centre`),
