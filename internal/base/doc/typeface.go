@@ -31,7 +31,7 @@ const (
 // face is what is known of a typeface, read once a process.
 type face struct {
 	name   string
-	file   []byte   // whole
+	file   []byte   // with all its letters
 	narrow []byte   // with the letters of Latin alone: a quarter of the file, and of the time to embed it
 	glyphs []uint16 // of each letter; 0: none
 	widths []uint16
@@ -52,7 +52,8 @@ var loaded = [faces]func() *face{
 func loadFace(name string, file []byte) *face {
 	f := &face{name: name, file: file, glyphs: make([]uint16, math.MaxUint16+1), widths: make([]uint16, math.MaxUint16+1)}
 	f.readLetters()
-	f.narrow = fpdf.UTF8CutFont(file, latin())
+	f.slim()
+	f.narrow = fpdf.UTF8CutFont(f.file, latin())
 	return f
 }
 
@@ -134,11 +135,7 @@ type extent struct{ left, bottom, right, top float64 }
 
 // extent is that of one letter; one that leaves no ink has none.
 func (f *face) extent(letter rune) (e extent, inked bool) {
-	glyph, loca := int(f.glyphs[letter]), f.tables["loca"]
-	at, end := 2*f.u16(loca+2*glyph), 2*f.u16(loca+2*glyph+2)
-	if f.u16(f.tables["head"]+50) == 1 {
-		at, end = f.u32(loca+4*glyph), f.u32(loca+4*glyph+4)
-	}
+	at, end := f.location(int(f.glyphs[letter]))
 	if at == end {
 		return e, false
 	}
