@@ -174,16 +174,7 @@ func bounded(ctx context.Context, db *pg.DB, organisations []int64, fn func(pgx.
 }
 
 func boundedTo(ctx context.Context, db *pg.DB, mostStatement time.Duration, organisations []int64, fn func(pgx.Tx) error) error {
-	return db.Tx(ctx, organisations, func(tx pgx.Tx) error {
-		limit, statement := strconv.FormatInt(windowLease.Milliseconds(), 10), strconv.FormatInt(mostStatement.Milliseconds(), 10)
-		_, err := tx.Exec(ctx, `
-select set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true),
-       set_config('statement_timeout', $2, true)`, limit, statement)
-		if err != nil {
-			return fmt.Errorf("bound the transaction: %w", err)
-		}
-		return fn(tx)
-	})
+	return db.TxWithin(ctx, pg.Limits{Idle: windowLease, Lock: windowLease, Statement: mostStatement}, organisations, fn)
 }
 
 // bounded is a transaction of this execution.
