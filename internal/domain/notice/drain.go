@@ -458,35 +458,39 @@ func (d *Drainer) handOver(ctx context.Context, db *pg.DB, b prepared, turns cha
 
 // handFirst writes down that the first messages of a batch may have been handed over.
 func handFirst(ctx context.Context, db *pg.DB, b batch, turns chan<- bool) error {
-	var all []bool
-	err := db.Tx(ctx, []int64{b.organisationID}, func(tx pgx.Tx) error {
-		for _, first := range b.deliveries[:min(handedAhead, len(b.deliveries))] {
-			ours, err := hand(ctx, tx, b.organisationID, first.id)
-			if err != nil {
-				return err
-			}
-			all = append(all, ours)
-		}
-		return nil
+	first := b.deliveries[:min(handedAhead, len(b.deliveries))]
+	var ours map[int64]bool
+	err := db.Tx(ctx, []int64{b.organisationID}, func(tx pgx.Tx) (err error) {
+		ours, err = hand(ctx, tx, b.organisationID, first)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, ours := range all {
-		turns <- ours
+	for _, next := range first {
+		turns <- ours[next.id]
 	}
 	return nil
 }
 
-// hand writes down that a message may have been handed over; ours is false when whoever took the channel
-// meanwhile gave it back, so that it must not be.
-func hand(ctx context.Context, tx pgx.Tx, organisationID, deliveryID int64) (ours bool, err error) {
-	tag, err := tx.Exec(ctx, `
-update delivery set handed_at = clock() where organisation_id = $1 and id = $2 and state = 'sending' and handed_at is null`, organisationID, deliveryID)
-	if err != nil {
-		return false, fmt.Errorf("write down that delivery %d is handed over: %w", deliveryID, err)
+// hand writes down that messages may have been handed over, and tells which may be: not one that whoever took the channel
+// meanwhile gave back.
+func hand(ctx context.Context, tx pgx.Tx, organisationID int64, turn []delivery) (ours map[int64]bool, err error) {
+	ids := make([]int64, len(turn))
+	for i, next := range turn {
+		ids[i] = next.id
 	}
-	return tag.RowsAffected() == 1, nil
+	rows, err := tx.Query(ctx, `
+update delivery set handed_at = clock() where organisation_id = $1 and id = any($2) and state = 'sending' and handed_at is null returning id`, organisationID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("write down that deliveries are handed over: %w", err)
+	}
+	ours = map[int64]bool{}
+	var id int64
+	if _, err = pgx.ForEachRow(rows, []any{&id}, func() error { ours[id] = true; return nil }); err != nil {
+		return nil, fmt.Errorf("write down that deliveries are handed over: %w", err)
+	}
+	return ours, nil
 }
 
 // itsTurn waits until the next message may be handed over; last says that none will be any more.
@@ -631,29 +635,22 @@ func (d *Drainer) channelIs(ctx context.Context, h hold, group []settled, worked
 // order, as everywhere. A group that cannot be written down is tried message by message: one keeps none of the others from
 // being recorded.
 func (d *Drainer) settle(ctx context.Context, h hold, organisationID int64, group []settled, turn []delivery, turns chan<- bool) (states []string, err error) {
-	order := make([]int, len(group))
-	for i := range order {
-		order[i] = i
+	slices.SortFunc(group, func(a, b settled) int { return cmp.Compare(a.noticeID, b.noticeID) })
+	attempts := make([]attempt, len(group))
+	for i, s := range group {
+		attempts[i] = attempt{s.id, s.Outcome}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(group[a].noticeID, group[b].noticeID) })
-	ours := make([]bool, len(turn))
-	states = make([]string, len(group))
+	var ours map[int64]bool
 	err = h.db.Tx(ctx, []int64{organisationID}, func(tx pgx.Tx) (err error) {
-		for _, i := range order {
-			if states[i], err = settle(ctx, tx, d.Channel, organisationID, group[i].id, group[i].Outcome, d.Carrier.Repeats()); err != nil {
-				return err
-			}
+		if states, err = settle(ctx, tx, d.Channel, organisationID, attempts, d.Carrier.Repeats()); err != nil || len(turn) == 0 {
+			return err
 		}
-		for i, next := range turn {
-			if ours[i], err = hand(ctx, tx, organisationID, next.id); err != nil {
-				return err
-			}
-		}
-		return nil
+		ours, err = hand(ctx, tx, organisationID, turn)
+		return err
 	})
 	if err == nil {
-		for _, mine := range ours {
-			turns <- mine
+		for _, next := range turn {
+			turns <- ours[next.id]
 		}
 		return states, nil
 	}

@@ -77,7 +77,7 @@ update delivery set state = $3, gateway_key = coalesce(nullif($5, ''), gateway_k
 			return fmt.Errorf("keep a receipt: %w", err)
 		}
 		if receipt.Arrived {
-			return settleNotice(ctx, tx, channel, of.OrganisationID, noticeID, request, state, 0)
+			return settleNotices(ctx, tx, channel, of.OrganisationID, []ending{{noticeID: noticeID, request: request, state: state}})
 		}
 		return bounce(ctx, tx, channel, of.OrganisationID, noticeID, request, receipt.Words)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,13 +43,20 @@ type told struct {
 // tries are the other attempts of the same send request, by what came of them.
 type tries struct{ deferred, down, alike, unknown int }
 
-// settle writes what came of a delivery. Who is fenced out (the delivery was given up as unknown meanwhile)
-// may still say that it was sent, and nothing else.
-func settle(ctx context.Context, tx pgx.Tx, channel Channel, organisationID, deliveryID int64, outcome Outcome, repeats bool) (state string, err error) {
-	var request int
-	var noticeID int64
-	var others tries
-	err = tx.QueryRow(ctx, `
+// attempt is what came of a delivery.
+type attempt struct {
+	deliveryID int64
+	Outcome
+}
+
+// settle writes what came of deliveries, each of another notice, in the order of their notices, and tells the state in which each leaves
+// its notice. Who is fenced out (the delivery was given up as unknown meanwhile) may still say that it was sent, and nothing
+// else: the state is then empty.
+func settle(ctx context.Context, tx pgx.Tx, channel Channel, organisationID int64, attempts []attempt, repeats bool) (states []string, err error) {
+	endings := make([]ending, len(attempts))
+	asked := &pgx.Batch{}
+	for i, a := range attempts {
+		asked.Queue(`
 with settled as (
   update delivery d set state = $3, reply = $4, gateway_key = $5, reason = $6, ended_at = clock()
    where d.organisation_id = $1 and d.id = $2 and (d.state = 'sending' or d.state = 'unknown' and $3 = 'sent')
@@ -59,16 +67,26 @@ select s.notice_id, s.request, e.deferred, e.down, e.alike, e.unknown
    select count(*) filter (where state = 'deferred') as deferred, count(*) filter (where state = 'down') as down,
           count(*) filter (where state = 'down' and reason = $7) as alike, count(*) filter (where state = 'unknown') as unknown
      from delivery where organisation_id = $1 and notice_id = s.notice_id and channel = s.channel and request = s.request and id <> $2) e`,
-		organisationID, deliveryID, outcome.State, remote.Words(outcome.Reply), outcome.GatewayKey, outcome.Reason, reasonAlike).
-		Scan(&noticeID, &request, &others.deferred, &others.down, &others.alike, &others.unknown)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil // settled before, by whoever gave it up
+			organisationID, a.deliveryID, a.State, remote.Words(a.Reply), a.GatewayKey, a.Reason, reasonAlike).
+			QueryRow(func(row pgx.Row) error {
+				var others tries
+				of := &endings[i]
+				err := row.Scan(&of.noticeID, &of.request, &others.deferred, &others.down, &others.alike, &others.unknown)
+				if errors.Is(err, pgx.ErrNoRows) {
+					return nil // settled before, by whoever gave it up
+				}
+				of.state, of.wait = next(a.Outcome, others, repeats)
+				return err
+			})
 	}
-	if err != nil {
-		return "", fmt.Errorf("settle delivery %d: %w", deliveryID, err)
+	if err := tx.SendBatch(ctx, asked).Close(); err != nil {
+		return nil, fmt.Errorf("settle deliveries: %w", err)
 	}
-	state, wait := next(outcome, others, repeats)
-	return state, settleNotice(ctx, tx, channel, organisationID, noticeID, request, state, wait)
+	for _, of := range endings {
+		states = append(states, of.state)
+	}
+	endings = slices.DeleteFunc(endings, func(of ending) bool { return of.state == "" })
+	return states, settleNotices(ctx, tx, channel, organisationID, endings)
 }
 
 // next is the one rule of what becomes of a notice on a channel after an attempt, and how long it
@@ -111,13 +129,21 @@ func next(o Outcome, others tries, repeats bool) (state string, wait time.Durati
 // subjectOf are the keys under which the timeline keeps that somebody was told: campaign, candidate, claim, reservation.
 const subjectOf = `coalesce(n.campaign_id, 0), coalesce(n.candidate_id, 0), case when n.subject = 'claim' then n.subject_id else 0 end, coalesce(n.reservation_id, 0)`
 
-// settleNotice brings the notice to its next state; the first success tells its person. A success
-// that comes late finds the notice pending again, or unknown.
-func settleNotice(ctx context.Context, tx pgx.Tx, channel Channel, organisationID, noticeID int64, request int, state string, wait time.Duration) error {
-	var kind Kind
-	var subject timeline.Subject
-	var first bool
-	err := tx.QueryRow(ctx, channel.columns(`
+// ending is how an attempt leaves its notice on the channel.
+type ending struct {
+	noticeID int64
+	request  int
+	state    string
+	wait     time.Duration // until it is tried again
+}
+
+// settleNotices brings the notices to their next state; the first success tells its person. A success
+// that comes late finds its notice pending again, or unknown.
+func settleNotices(ctx context.Context, tx pgx.Tx, channel Channel, organisationID int64, endings []ending) error {
+	var reached []timeline.Entry
+	asked := &pgx.Batch{}
+	for _, of := range endings {
+		asked.Queue(channel.columns(`
 with before as (select told_at from notice where organisation_id = $1 and id = $2 for no key update)
 update notice n set {state} = case when n.{request} = $5 then $3 else n.{state} end,
        {due} = case when n.{request} <> $5 then n.{due} when $4 > 0 then clock() + make_interval(secs => $4) end,
@@ -126,20 +152,24 @@ update notice n set {state} = case when n.{request} = $5 then $3 else n.{state} 
  where n.organisation_id = $1 and n.id = $2
    and (n.{request} = $5 and n.{state} = 'sending' or $3 = 'sent' and (n.{request} <> $5 or n.{state} in ('pending', 'unknown', 'bounced')))
 returning n.kind, `+subjectOf+`, before.told_at is null and $3 = 'sent'`),
-		organisationID, noticeID, state, wait.Seconds(), request).
-		Scan(&kind, &subject.CampaignID, &subject.CandidateID, &subject.ClaimID, &subject.ReservationID, &first)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // withdrawn, or sending was asked for again meanwhile: that request has its own outcome
+			organisationID, of.noticeID, of.state, of.wait.Seconds(), of.request).
+			QueryRow(func(row pgx.Row) error {
+				facts, first := told{Channel: channel, Request: of.request}, false
+				var subject timeline.Subject
+				err := row.Scan(&facts.Notice, &subject.CampaignID, &subject.CandidateID, &subject.ClaimID, &subject.ReservationID, &first)
+				if errors.Is(err, pgx.ErrNoRows) {
+					return nil // withdrawn, or sending was asked for again meanwhile: that request has its own outcome
+				}
+				if first {
+					reached = append(reached, timeline.Entry{Kind: KindTold, Subject: subject, Facts: facts})
+				}
+				return err
+			})
 	}
-	if err != nil {
-		return fmt.Errorf("settle notice %d: %w", noticeID, err)
+	if err := tx.SendBatch(ctx, asked).Close(); err != nil {
+		return fmt.Errorf("settle notices: %w", err)
 	}
-	if !first {
-		return nil
-	}
-	return timeline.Record(ctx, tx, organisationID, sender(organisationID), timeline.Entry{
-		Kind: KindTold, Subject: subject, Facts: told{Notice: kind, Channel: channel, Request: request},
-	})
+	return timeline.Record(ctx, tx, organisationID, sender(organisationID), reached...)
 }
 
 // lapsed is a delivery of whoever held the channel before.
@@ -195,7 +225,7 @@ select handed_at is not null from delivery
 		if handed {
 			left = Outcome{State: OutcomeUnknown, Reason: "sender_gone"}
 		}
-		_, err = settle(ctx, tx, d.Channel, l.OrganisationID, l.DeliveryID, left, d.Carrier.Repeats())
+		_, err = settle(ctx, tx, d.Channel, l.OrganisationID, []attempt{{l.DeliveryID, left}}, d.Carrier.Repeats())
 		return err
 	})
 }
