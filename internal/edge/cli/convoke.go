@@ -58,7 +58,7 @@ func (s *session) convoke(target convocation.Target) (int64, error) {
 		Progress: func(p convocation.Progress) { bar.to(p.Done, p.Total) },
 	})
 	bar.end()
-	return runID, s.cutShort(err)
+	return runID, err
 }
 
 func forecastFacts(f convocation.Forecast) map[string]any {

@@ -1,17 +1,26 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"usher/internal/domain/testdb"
 )
+
+const lostSentence = "The connection to the database was lost: the line, the server, or the program, paused for too long. What was done stands, " +
+	"and what was not finished left nothing: give the same command again."
 
 // TestServers_ThatCannotBeUsed: each says in one sentence what is wrong, and no password.
 func TestServers_ThatCannotBeUsed(t *testing.T) {
@@ -56,7 +65,7 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 		"a standby":       {refusing(t, "25006"), 1, "The database does not answer: it is a standby"},
 		"busy":            {refusing(t, "55P03"), 1, "Others were working on the same thing for too long."},
 		"something else":  {refusing(t, "XX000"), 1, "The database does not answer. Check that it runs"},
-		"lost early":      {hangingUp(t), 1, "The connection to the database was lost. What was done stands"},
+		"lost early":      {hangingUp(t), 1, lostSentence},
 		"no PostgreSQL":   {silent(t), 1, "The database does not answer"},
 		"old":             {old, 1, "The server is PostgreSQL 14, and Usher needs 15 or newer."},
 		"not migrated":    {as(t, empty, "clerk"), 1, "The database is empty. Start Usher once with the URL of the database's owner"},
@@ -78,6 +87,108 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that ends in the middle of a command is said in one sentence, whichever way it shows: the session is ended with a word
+// (57P01), or the line is cut and nobody listens any more.
+func TestServers_ThatEndInTheMiddle(t *testing.T) {
+	t.Parallel()
+	database, err := testdb.Fresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := school(t, []string{"USHER_DATABASE_URL=" + database}, true)
+	holder := owner(t, database)
+	for name, args := range map[string][]string{
+		"a run":     {"convoke", "--campaign", "c"},
+		"an import": {"import", "candidates", "--campaign", "c", filepath.Join(folder, "dossiers.csv")},
+		"an act":    {"seat", "A1", "--campaign", "c", "--sitting", "S001"},
+	} {
+		for how, cut := range map[string]bool{"in words": false, "cut": true} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				tx, err := holder.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tx.Exec(t.Context(), `select from campaign for update`); err != nil {
+					t.Fatal(err)
+				}
+				through, end := between(t, database)
+				command := program(t, []string{"USHER_DATABASE_URL=" + through}, args...)
+				var out, errs bytes.Buffer
+				command.Stdout, command.Stderr = &out, &errs
+				if err := command.Start(); err != nil {
+					t.Fatal(err)
+				}
+				awaitBlocked(t, database)
+				if cut {
+					end()
+				}
+				if _, err := owner(t, database).Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
+ where datname = current_database() and application_name = 'usher'`); err != nil {
+					t.Fatal(err)
+				}
+				said := exitCode(t, command.Wait())
+				if err := tx.Rollback(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if said != 1 || out.Len() > 0 || !strings.Contains(errs.String(), lostSentence) || unfit.MatchString(errs.String()) {
+					t.Errorf("exit code %d\n%s%s", said, &out, &errs)
+				}
+			})
+		}
+	}
+}
+
+// between is the URL of a server behind a line, and what cuts the line: nobody listens there any more.
+func between(t *testing.T, database string) (through string, end func()) {
+	t.Helper()
+	config, err := pgx.ParseConfig(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	end = func() {
+		cancel()
+		_ = listener.Close() // it may be closed already
+		lines.Wait()
+	}
+	t.Cleanup(end)
+	network, address := pgconn.NetworkAddress(config.Host, config.Port)
+	lines.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial(network, address)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })
+			lines.Go(func() { _, _ = io.Copy(far, near); _ = far.Close() })
+			lines.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
+		}
+	})
+	host, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := parsed.Query()
+	query.Set("host", host)
+	query.Set("port", port)
+	parsed.Host, parsed.RawQuery = "", query.Encode()
+	return parsed.String(), end
 }
 
 // A full disk of the server stops a run with a sentence of its own; with room made, the same command does the rest.

@@ -88,23 +88,33 @@ var serverLacks = map[string]string{
 	"53100": "database_disk_full", "53200": "database_no_memory", "53300": "database_too_many_connections",
 }
 
+// What it answers when it ends, or is ended, and to whoever comes before it is there again.
+var endedAnswers = []string{"57P01", "57P02", "57P03"}
+
 // What it answers when others held what was wanted for too long.
 var busyAnswers = []string{"55P03", "57014", "40001", "40P01"}
 
 // databaseProblem says in the reader's language why the server does not answer, without the
-// driver's words: they are for programmers, and repeat what was typed.
+// driver's words: they are for programmers, and repeat what was typed. A server that ends in the middle of a
+// command ends a session, cuts a line or lets nobody in, as it happens; to whoever waits that is one thing.
 func (s *session) databaseProblem(err error) (*problem.Problem, bool) {
 	var server *pgconn.PgError
 	answered := errors.As(err, &server)
 	var connect *pgconn.ConnectError
+	connecting := errors.As(err, &connect)
+	ended := answered && slices.Contains(endedAnswers, server.Code)
 	switch {
+	case pg.Paused(err), errors.Is(err, run.ErrLost):
+		return problem.Refused("run_paused", nil).Because(err), true
+	case s.db != nil && (ended || connecting && !answered): // it answered before
+		return problem.Unavailable("database_lost", nil).Because(err), true
 	case answered && slices.Contains(busyAnswers, server.Code):
 		return problem.Refused("database_busy", nil).Because(err), true
 	case answered && serverLacks[server.Code] != "":
 		return problem.Unavailable(serverLacks[server.Code], nil).Because(err), true
 	case answered && serverAnswers[server.Code] != "":
 		return s.databaseSilent(err, serverAnswers[server.Code]), true
-	case !errors.As(err, &connect):
+	case !connecting:
 		if lost(err) {
 			return problem.Unavailable("database_lost", nil).Because(err), true
 		}
@@ -127,20 +137,6 @@ func (s *session) databaseSilent(cause error, sentence string) *problem.Problem 
 		why = s.voice.Say(sentence, nil)
 	}
 	return problem.Unavailable("database_silent", problem.Facts{"why": why}).Because(cause)
-}
-
-// cutShort is the problem of whoever's run lost its session to the database half-way: the program was
-// paused for longer than the server lets a session be silent, or the line was cut.
-func (s *session) cutShort(err error) error {
-	switch {
-	case err == nil || s.ctx.Err() != nil: // whoever stopped it knows
-		return err
-	case pg.Paused(err), errors.Is(err, run.ErrLost):
-		return problem.Refused("run_paused", nil).Because(err)
-	case lost(err):
-		return problem.Refused("run_cut_short", nil).Because(err)
-	}
-	return err
 }
 
 // lost tells whether an error says that a connection was cut while the program read or wrote, or was gone before.
