@@ -45,9 +45,9 @@ func Fold(text string) string {
 	return folded.String()
 }
 
-// nameWords are the words of names, folded, each as often as it stands there, in the order of the alphabet: two columns
+// NameWords are the words of names, folded, each as often as it stands there, in the order of the alphabet: two columns
 // that were exchanged make no other name.
-func nameWords(names ...string) []string {
+func NameWords(names ...string) []string {
 	var words []string
 	for _, word := range strings.FieldsFunc(strings.Join(names, " "), func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) }) {
 		if word = Fold(word); word != "" {
@@ -62,7 +62,7 @@ func nameWords(names ...string) []string {
 // says none, the same e-mail address or the same phone; where the dates differ, both of these. The given name is part of
 // the name, so that siblings stay two.
 func PerhapsSame(a, b Person) bool {
-	if !slices.Equal(nameWords(a.FamilyName, a.GivenName), nameWords(b.FamilyName, b.GivenName)) {
+	if !slices.Equal(NameWords(a.FamilyName, a.GivenName), NameWords(b.FamilyName, b.GivenName)) {
 		return false
 	}
 	email := a.Email != "" && strings.EqualFold(a.Email, b.Email)
@@ -92,7 +92,7 @@ func LikenessOf(file, row Person) Likeness {
 	email, phone := file.Email != "" && row.Email != "", file.Phone != "" && row.Phone != ""
 	switch {
 	case born && file.BirthOn.Equal(*row.BirthOn), email && strings.EqualFold(file.Email, row.Email), phone && file.Phone == row.Phone,
-		slices.Equal(nameWords(file.FamilyName, file.GivenName), nameWords(row.FamilyName, row.GivenName)):
+		slices.Equal(NameWords(file.FamilyName, file.GivenName), NameWords(row.FamilyName, row.GivenName)):
 		return Same
 	}
 	against := email || phone // said by both, and different
@@ -113,8 +113,8 @@ func LikenessOf(file, row Person) Likeness {
 }
 
 func shareWord(a, b string) bool {
-	words := nameWords(a)
-	return slices.ContainsFunc(nameWords(b), func(word string) bool { return slices.Contains(words, word) })
+	words := NameWords(a)
+	return slices.ContainsFunc(NameWords(b), func(word string) bool { return slices.Contains(words, word) })
 }
 
 // Mark is something by which two people may be one, as a number: the letters of the whole name with the birth date, with the

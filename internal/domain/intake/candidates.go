@@ -12,6 +12,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/seating"
 )
@@ -55,6 +56,8 @@ type reference struct {
 // candidates is an import of candidates.
 type candidates struct {
 	*importer
+	several contradictions // references of people of different names
+
 	people map[admission.Mark]bearer // who may be one person → row that bore the mark first
 	zeros  map[digest]reference      // new reference, as references are compared → how the file wrote it
 	rowOf  map[int64]int32           // candidate → line that spoke of them
@@ -84,7 +87,21 @@ type known struct {
 func (k *candidates) task() string    { return taskCandidates }
 func (k *candidates) fields() []field { return candidateFields }
 
-func (k *candidates) prepare(context.Context) error { return nil }
+// prepare finds the references that the file gives to people of different names.
+func (k *candidates) prepare(ctx context.Context) error {
+	return k.several.find(ctx, k.file, func(row sheet.Row) {
+		v := verdict{row: row}
+		reference, family := k.readReference(&v), k.text(&v, colFamily, mostText)
+		name := admission.NameWords(family, k.text(&v, colGiven, mostText))
+		if v.outcome == pending && reference != "" && admission.Fold(family) != "" {
+			k.several.note(digestOf("reference", reference), digestOf(name...), row.Line)
+		}
+	})
+}
+
+func (k *candidates) readReference(v *verdict) string {
+	return norm.NFKC.String(k.text(v, colReference, mostCode))
+}
 
 func (k *candidates) check(ctx context.Context, tx pgx.Tx) error {
 	var err error
@@ -126,7 +143,7 @@ func firstNamed(names []string) []string {
 
 func (k *candidates) read(e *entry[candidateRow]) {
 	r, v := &e.record, &e.verdict
-	r.reference = norm.NFKC.String(k.text(v, colReference, mostCode))
+	r.reference = k.readReference(v)
 	r.family, r.given = k.text(v, colFamily, mostText), k.text(v, colGiven, mostText)
 	v.reference, v.name = r.reference, admission.Filed{FamilyName: r.family, GivenName: r.given}.Name()
 	if v.outcome == pending && admission.Fold(r.family) == "" {
@@ -240,6 +257,9 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 	switch {
 	case r.reference != "":
 		v.identity = digestOf("reference", r.reference)
+		if lines := k.several.lines[v.identity]; lines != nil {
+			v.onConflict = conflict{colReference, "reference_contradicted", problem.Facts{"reference": r.reference, "lines": lines}}
+		}
 	case r.birthKey != "":
 		v.identity = digestOf(r.birthKey)
 	case r.contactKey != "":

@@ -144,6 +144,31 @@ func TestCandidates_SamePersonTwice(t *testing.T) {
 	}
 }
 
+// Of two people whom a list gives one new reference, none is taken for its bearer; of one who exists, the row with their name is
+// theirs. A name that is written otherwise is no other one.
+func TestCandidates_ReferenceOfPeopleOfDifferentNames(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	b.candidates("dossier;nom;prénom", "7;Diop;Awa")
+	r := b.candidates("dossier;nom;prénom;tél",
+		"1;Ba;Sira;", "2;Fall;Ali;", "3;Kone;Ina;", // 2, 3, 4
+		"2;Diallo;Oumar;", "2;Fall;Ali;", // 5, 6: a copy
+		"3;INA;Koné;76123456",      // 7: the same person, with a phone
+		"7;Diop;Awa;", "7;Sy;Ada;", // 8, 9
+		"2;Cissé;Moussa;") // 10
+	wantSaid(t, r.Rejected, "3:dossier:reference_contradicted 5:dossier:reference_contradicted 6::copy_of_rejected 7::row_conflict "+
+		"9:dossier:reference_contradicted 10:dossier:reference_contradicted")
+	wantCounts(t, r, "read 9 created 2 updated 0 unchanged 1 rejected 6 ignored 0")
+	for i := range 2 {
+		if said := i18n.Speak("en").Say("refusal_reference_contradicted", r.Rejected[i].Facts); !strings.Contains(said, "the reference 2 to people of different names, in the lines 3, 5, 10.") {
+			t.Errorf("it says %s", said)
+		}
+	}
+	if got := b.text("select string_agg(reference || family_name, ' ' order by reference) from candidate"); got != "1Ba 3Kone 7Diop" {
+		t.Errorf("the candidates are %s", got)
+	}
+}
+
 // A copy of a row that was rejected is not counted as if it stood.
 func TestCandidates_CopyOfRejected(t *testing.T) {
 	t.Parallel()

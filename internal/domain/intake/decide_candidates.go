@@ -371,6 +371,9 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 	k.merge(v, r, &after, plan.names)
 	if !exists {
 		k.compareZeros(v, r, plan)
+		if k.several.lines[v.identity] != nil { // of one that exists, the row with their name is theirs
+			v.rejectField(k.importer, v.onConflict.field, v.onConflict.reason, v.onConflict.facts)
+		}
 	}
 	if v.outcome == rejected {
 		return

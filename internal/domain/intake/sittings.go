@@ -40,6 +40,18 @@ func (r sittingRow) identity() digest {
 	return digestOf("sitting", nameKey(r.exam), r.roomKey(), strconv.FormatInt(r.startsAt.Unix(), 10))
 }
 
+// said is what the row says of its sitting.
+func (r sittingRow) said() digest {
+	capacity, end := "", ""
+	if r.capacity != nil {
+		capacity = strconv.Itoa(*r.capacity)
+	}
+	if r.endsAt != nil {
+		end = r.endsAt.UTC().Format(time.RFC3339)
+	}
+	return digestOf(capacity, end)
+}
+
 // place is where and when the row has the sitting, by the clocks of the centre: the same after another zone of the centre
 // made other instants of its hours. An hour that the clocks show twice is two.
 func (r sittingRow) place() digest {
@@ -62,6 +74,7 @@ type taking struct {
 // sittings is an import of sittings.
 type sittings struct {
 	*importer
+	several  contradictions
 	onlyExam string
 	zones    map[string]*time.Location // by the centre's name key
 	named    map[digest]bool           // the places of sittings that the file speaks of
@@ -73,18 +86,18 @@ type sittings struct {
 func (k *sittings) task() string    { return taskSittings }
 func (k *sittings) fields() []field { return sittingFields }
 
-// prepare finds out which sittings the file speaks of: one that it leaves out is known only then.
+// prepare finds out which sittings the file speaks of: one that it leaves out is known only then; and those of which it
+// says two capacities or ends.
 func (k *sittings) prepare(ctx context.Context) error {
-	_, err := k.file.eachRow(ctx, func(row sheet.Row) error {
+	return k.several.find(ctx, k.file, func(row sheet.Row) {
 		e := &entry[sittingRow]{verdict: verdict{line: row.Line, row: row}}
 		k.readRow(&e.verdict)
 		k.read(e)
 		if e.identity != (digest{}) {
 			k.named[e.record.place()] = true
+			k.several.note(e.identity, e.record.said(), row.Line)
 		}
-		return nil
 	})
-	return err
 }
 
 func (k *sittings) check(ctx context.Context, tx pgx.Tx) error {
@@ -134,9 +147,12 @@ func (k *sittings) read(e *entry[sittingRow]) {
 	k.readTimes(v, r)
 	if v.outcome == pending {
 		v.identity = r.identity()
-		v.onConflict = conflict{colRoom, "sitting_conflict", problem.Facts{
-			"room": v.name, "starts_at": i18n.Instant{At: r.startsAt, Zone: r.startsAt.Location().String()},
-		}}
+		facts := problem.Facts{"room": v.name, "starts_at": i18n.Instant{At: r.startsAt, Zone: r.startsAt.Location().String()}}
+		v.onConflict = conflict{colRoom, "sitting_conflict", facts}
+		if lines := k.several.lines[v.identity]; lines != nil && k.several.first == nil {
+			facts["lines"] = lines
+			v.rejectField(k.importer, colRoom, "sitting_contradicted", facts)
+		}
 	}
 }
 

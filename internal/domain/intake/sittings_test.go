@@ -416,10 +416,29 @@ func TestSittings_Conflict(t *testing.T) {
 	b := setup(t, "MATH")
 	r := b.sittings("épreuve;centre;salle;places;début;fin", "MATH;Campus;A;10;2126-10-05 08:00;2126-10-05 10:00",
 		"MATH;Campus;A;20;2126-10-05 08:00;2126-10-05 10:00")
-	wantSaid(t, r.Rejected, "3:salle:sitting_conflict")
-	said := i18n.Speak("fr").Say("refusal_sitting_conflict", r.Rejected[0].Facts)
-	if !strings.Contains(said, "La ligne 2 ") || !strings.Contains(said, "(A, Campus, samedi 5 octobre 2126 à 08:00 (Africa/Bamako))") {
+	wantSaid(t, r.Rejected, "2:salle:sitting_contradicted 3:salle:sitting_contradicted")
+	wantCounts(t, r, "read 2 created 0 updated 0 unchanged 0 rejected 2 ignored 0")
+	said := i18n.Speak("fr").Say("refusal_sitting_contradicted", r.Rejected[0].Facts)
+	if !strings.Contains(said, "aux lignes 2, 3.") || !strings.Contains(said, "(A, Campus, samedi 5 octobre 2126 à 08:00 (Africa/Bamako))") {
 		t.Errorf("it says %s", said)
+	}
+}
+
+// Which of two rows of one sitting is right, nobody can tell, also where one says what is stored. Equal ones count once, however
+// they are written, and the good rows around them are kept.
+func TestSittings_ContradictedAndEqual(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	b.sittings(sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00")
+	r := b.sittings(sittingHeader, "MATH;Campus;A;40;05/10/2126 08:00;10:00", "MATH;Campus;B;30;05/10/2126 08:00;10:00",
+		"MATH;campus;a;41;05/10/2126 08:00;10:00", "MATH;Campus;B;30;05/10/2126 08:00;10:00", "MATH;Campus;C;30;05/10/2126 08:00;10:00",
+		"MATH;Campus;C;30;05/10/2126 8:00;10h00", "MATH;Campus;D;30;05/10/2126 08:00;10:00", "MATH;Campus;D;30;05/10/2126 08:00;11:00")
+	wantSaid(t, r.Rejected, "2:salle:sitting_contradicted 4:salle:sitting_contradicted 7:salle:sitting_conflict "+
+		"8:salle:sitting_contradicted 9:salle:sitting_contradicted")
+	wantSaid(t, r.Warnings, "5::row_copy")
+	wantCounts(t, r, "read 8 created 2 updated 0 unchanged 1 rejected 5 ignored 0")
+	if got := b.text("select string_agg(r.name || s.places, ' ' order by r.name) from sitting s join room r on r.id = s.room_id"); got != "A40 B30 C30" {
+		t.Errorf("the sittings are %s", got)
 	}
 }
 
