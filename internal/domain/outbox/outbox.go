@@ -35,6 +35,7 @@ const (
 	PaymentRecorded    Kind = "payment.recorded"
 	PaymentReversed    Kind = "payment.reversed"
 	TimelineSealed     Kind = "timeline.sealed"
+	StatementSettled   Kind = "statement.settled"
 	ReservationExpired Kind = "reservation.expired" // its hold ended unpaid
 
 	ReservationConfirmed Kind = "reservation.confirmed"
@@ -46,7 +47,8 @@ const (
 
 // Kinds are all of them.
 var Kinds = []Kind{
-	CandidateSeated, CandidateMoved, CandidateReleased, SittingMoved, SittingClosed, EventClosed, PaymentRecorded, PaymentReversed, TimelineSealed,
+	CandidateSeated, CandidateMoved, CandidateReleased, SittingMoved, SittingClosed, EventClosed, PaymentRecorded, PaymentReversed,
+	TimelineSealed, StatementSettled,
 	ReservationExpired, ReservationConfirmed, ReservationCancelled, ReservationDisputed, ReservationRefunded, RefundDue,
 }
 
@@ -67,6 +69,9 @@ type Of struct {
 
 // TimelineSubject is the timeline of an organisation.
 const TimelineSubject = "timeline"
+
+// StatementSubject are the statements of an organisation in a currency.
+func StatementSubject(currency string) string { return "statement " + currency }
 
 // CandidateSubject is one candidate's file.
 func CandidateSubject(campaign, reference string) string {

@@ -59,7 +59,7 @@ func wordsOf(kinds []outbox.Kind) []string {
 type addWebhook struct {
 	webhookName
 	URL         string   `name:"url" required:"" help:"Address that takes the messages (https://host/path)."`
-	Kinds       []string `name:"kind" placeholder:"EVENT" help:"Event that it wants; again for each further one. Without it: all. (candidate.seated, candidate.moved, candidate.released, sitting.moved, sitting.closed, event.closed, payment.recorded, payment.reversed, reservation.expired, reservation.confirmed, reservation.cancelled, reservation.disputed, reservation.refunded, payment.refund_due, timeline.sealed)"`
+	Kinds       []string `name:"kind" placeholder:"EVENT" help:"Event that it wants; again for each further one. Without it: all. (candidate.seated, candidate.moved, candidate.released, sitting.moved, sitting.closed, event.closed, payment.recorded, payment.reversed, reservation.expired, reservation.confirmed, reservation.cancelled, reservation.disputed, reservation.refunded, payment.refund_due, timeline.sealed, statement.settled)"`
 	Description string   `help:"What it is for, and who answers for it."`
 	Insecure    bool     `help:"Send without encryption to another machine (http://)."`
 }

@@ -10,6 +10,7 @@ func Catalogue() run.Catalogue {
 		expireHolds(),
 		offerPlaces(),
 		closeSittings(),
+		settleMonth(),
 		sealTimeline(),
 		prune(),
 	}

@@ -158,7 +158,8 @@ select md5(string_agg(line, '|' order by line)) from (
   select 'claim ' || x from claim x union all select 'line ' || x from line x union all select 'reservation ' || x from reservation x union all
   select 'sitting ' || x from sitting x union all select 'event ' || x from event x union all select 'waiting ' || x from waiting x union all
   select 'notice ' || x from notice x union all select 'dispatch ' || x.id || x.kind || x.data from dispatch x union all
-  select 'refund ' || x from refund x union all select 'timeline ' || x from timeline x where organisation_id > 0) lines(line)`).Scan(&digest))
+  select 'refund ' || x from refund x union all select 'statement ' || x from statement x union all select 'entry ' || x from entry x union all
+  select 'timeline ' || x from timeline x where organisation_id > 0) lines(line)`).Scan(&digest))
 	return digest
 }
 
