@@ -36,6 +36,7 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 	for _, kind := range []notice.Kind{notice.KindWaitingJoined, notice.KindWaitingOver} {
 		definitions[kind] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeWaiting(public)}
 	}
+	definitions[notice.KindReminder] = notice.Definition{Channels: both, Compose: composeReminders(public)}
 	definitions[notice.KindOrganiserMoney] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeOrganiser}
 	definitions[notice.KindSeal] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeSeals}
 	return definitions
@@ -190,7 +191,7 @@ func (m matter) verdict(now time.Time) notice.Verdict {
 		return notice.VerdictWithdrawn
 	case m.due.Kind != notice.KindRelease && m.told.Superseded:
 		return notice.VerdictWithdrawn
-	case m.due.Kind == notice.KindChange && m.due.Revision < m.letter.Revision:
+	case (m.due.Kind == notice.KindChange || m.due.Kind == notice.KindReminder) && m.due.Revision < m.letter.Revision:
 		return notice.VerdictWithdrawn
 	case m.due.Kind == notice.KindChange && !m.due.Asked && m.sameAs(m.told.known) && m.sameAs(m.told.heard):
 		return notice.VerdictWithdrawn

@@ -38,7 +38,7 @@ func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []noti
 	return ReadTickets(ctx, tx, organisationID, ids, now)
 }
 
-// attach makes the files of an e-mail: with the confirmation, and when a name changed, every ticket and its sittings for the calendar; when tickets ended, their
+// attach makes the files of an e-mail: with the confirmation, a reminder, and when a name changed, every ticket and its sittings for the calendar; when tickets ended, their
 // sittings as they are now. Nil: there are none.
 func (s story) attach() func() ([]mail.Attachment, error) {
 	of := map[int64]bool{}
@@ -49,7 +49,7 @@ func (s story) attach() func() ([]mail.Attachment, error) {
 	switch {
 	case len(told) == 0:
 		return nil
-	case s.due.Kind == notice.KindReservationConfirmed || s.due.Kind == notice.KindTicketsRenamed:
+	case s.due.Kind == notice.KindReservationConfirmed || s.due.Kind == notice.KindTicketsRenamed || s.due.Kind == notice.KindReminder:
 		return told.attach
 	}
 	return func() ([]mail.Attachment, error) {

@@ -208,7 +208,7 @@ with unheard as materialized (
   select n.id, n.candidate_id, n.kind, n.subject, n.subject_id, n.told_at, n.email_state, n.sms_state, c.email, c.phone
     from notice n
    cross join lateral (select email, phone from candidate where organisation_id = $1 and id = n.candidate_id offset 0) c
-   where n.organisation_id = $1 and n.campaign_id = $2 and 'too_late' not in (n.email_state, n.sms_state)
+   where n.organisation_id = $1 and n.campaign_id = $2 and n.subject = 'claim' and 'too_late' not in (n.email_state, n.sms_state)
      and (n.email_state not in ` + heard + ` or n.sms_state not in ` + heard + `)
      and (n.email_state not in ` + heard + ` and c.email <> '' or n.sms_state not in ` + heard + ` and c.phone <> '')),
 reachable as materialized (

@@ -104,7 +104,7 @@ const (
 select n.id, n.email_state, n.sms_state, c.email = '' as no_email, c.phone = '' as no_phone,
        c.email <> '' and n.email_state not in ` + underWay + ` as email, c.phone <> '' and n.sms_state not in ` + underWay + ` as sms
   from (select distinct on (subject, subject_id) * from notice
-         where organisation_id = $1 and campaign_id = $2
+         where organisation_id = $1 and campaign_id = $2 and subject = 'claim'
          order by subject, subject_id, told_at is null and email_state = 'withdrawn' and sms_state = 'withdrawn', id desc) n
  cross join lateral (select email, phone from candidate where organisation_id = $1 and id = n.candidate_id offset 0) c
  cross join lateral (select exam_id, released_at from claim where organisation_id = $1 and id = n.subject_id offset 0) k

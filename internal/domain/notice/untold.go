@@ -70,7 +70,7 @@ select n.*, ` + stage + ` as stage, ` + half + ` as half from (
        cross join lateral (select exam_id from claim where organisation_id = $1 and id = n.subject_id offset 0) k
         left join lateral (select id as claim_id from claim where organisation_id = $1 and candidate_id = n.candidate_id and exam_id = k.exam_id
                               and released_at is null offset 0) live on true
-       where n.organisation_id = $1 and n.campaign_id = $2 and (live.claim_id is not null or n.kind = 'release')
+       where n.organisation_id = $1 and n.campaign_id = $2 and n.subject = 'claim' and (live.claim_id is not null or n.kind = 'release')
          and (n.told_at is not null or n.email_state <> 'withdrawn' or n.sms_state <> 'withdrawn') ` + narrowed + `
        order by n.candidate_id, k.exam_id, n.id desc) l
     left join lateral (` + saidBefore(ChannelEmail) + `) e on true

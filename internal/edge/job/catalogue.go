@@ -9,6 +9,7 @@ func Catalogue() run.Catalogue {
 	return run.Catalogue{
 		expireHolds(),
 		offerPlaces(),
+		sendReminders(),
 		closeSittings(),
 		settleMonth(),
 		sealTimeline(),

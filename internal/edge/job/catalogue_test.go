@@ -77,7 +77,18 @@ select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 0, 0, 'Africa/Bamako'
 select organisation_id, 1, 1, 1, 1, 'A1', 1, 1, 1, clock() - interval '50 minutes' from centre`)
 	fill := map[string][]string{
 		"expire-holds": held,
-		"close-sittings": append(held,
+		"send-reminders": append(slices.Clone(held),
+			`update reservation set state = 'confirmed', confirmed_at = clock() - interval '3 days'`,
+			`update claim set expires_at = null`,
+			`update sitting set starts_at = clock() + interval '3 hours', ends_at = clock() + interval '5 hours'`,
+			`insert into campaign (organisation_id, id, slug, name, fee_minor, currency) select organisation_id, 1, 'concours', 'Concours', 0, 'XOF' from centre`,
+			`insert into exam (organisation_id, campaign_id, id, code) select organisation_id, 1, 1, 'MATH' from centre`,
+			`insert into status (organisation_id, campaign_id, id, code, label, position) select organisation_id, 1, 1, 'accepted', 'accepted', 1 from centre`,
+			`insert into candidate (organisation_id, campaign_id, id, reference, family_name, email, status_id, filed_at, locale) select organisation_id, 1, 1, 'A1', 'Keita', 'a1@example.org', 1, clock(), 'fr' from centre`,
+			`insert into sitting (organisation_id, id, campaign_id, exam_id, room_id, reference, starts_at, ends_at, places, places_from)
+select organisation_id, 2, 1, 1, 1, 'X1', clock() + interval '8 hours', clock() + interval '9 hours', 1, 'room' from centre`,
+			`insert into claim (organisation_id, id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id) select organisation_id, 2, 2, 1, 1, '001', 1, 1 from centre`),
+		"close-sittings": append(slices.Clone(held),
 			`update event set late_sale = true`,
 			`update sitting set starts_at = clock() - interval '3 hours', ends_at = clock() - interval '1 hour'`),
 		"offer-places": append(slices.Clone(event), `
