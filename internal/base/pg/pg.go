@@ -37,7 +37,13 @@ const (
 
 // DB is a pool of sessions that work as Role.
 type DB struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	clock string // what sets the one clock in each transaction; empty: it goes as it goes
+}
+
+// At gives the same sessions with the one clock standing still at an instant, in each of their transactions: for a sample whose past has to be made.
+func (db *DB) At(instant time.Time) *DB {
+	return &DB{pool: db.pool, clock: "; set local app.clock = '" + instant.UTC().Format(time.RFC3339Nano) + "'"}
 }
 
 // Open migrates the database if the URL's user owns it, and returns sessions that work as Role.
@@ -217,7 +223,7 @@ func (db *DB) Moment(ctx context.Context, organisations []int64, fn func(pgx.Tx)
 
 // begin names the organisations, and whatever else is set, in the message that begins the transaction: a round trip less for each.
 func (db *DB) begin(ctx context.Context, how string, organisations []int64, fn func(pgx.Tx) error) error {
-	options := pgx.TxOptions{BeginQuery: "begin " + how + "; set local app.organisations = '" + listed(organisations) + "'"}
+	options := pgx.TxOptions{BeginQuery: "begin " + how + "; set local app.organisations = '" + listed(organisations) + "'" + db.clock}
 	return pgx.BeginTxFunc(ctx, db.pool, options, fn)
 }
 

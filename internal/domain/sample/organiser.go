@@ -15,6 +15,7 @@ type Organiser struct {
 	Centre       string
 	Halls        []Hall
 	Shows        []Show
+	Past         Show // that has taken place
 }
 
 // Hall is a room with straight rows around one aisle.
@@ -70,7 +71,8 @@ const (
 	smallHall = "Petite salle"
 )
 
-// Kelenya makes the sample organiser, whose first performance is nine days after the day given (the clock time is ignored).
+// Kelenya makes the sample organiser, whose next performance is nine days after the day given, and the last twelve days before it (the clock time is
+// ignored).
 func Kelenya(today time.Time) Organiser {
 	day := midnight(today)
 	return Organiser{
@@ -80,6 +82,13 @@ func Kelenya(today time.Time) Organiser {
 		Contact: "billetterie@kelenya.example",
 		Centre:  "Maison des arts Kèlènya",
 		Halls:   halls(),
+		Past: Show{
+			Slug: "fete-des-pirogues", Name: "La fête des pirogues", Hall: smallHall,
+			Text:   "Deux soirs de récits de pêcheurs, au bord de l'eau.",
+			Nights: []Night{night("S001", day, -45, 19, 120), night("S002", day, -12, 19, 120)},
+			Kinds:  []ShowKind{{"plein", "Plein tarif", map[string]int64{"": 3500}}},
+			Sold:   slices.Concat(sales("fete-des-pirogues", "S001", "plein", 9, 3), sales("fete-des-pirogues", "S002", "plein", 7, 4)),
+		},
 		Shows: []Show{
 			{
 				Slug: "nuit-du-bogolan", Name: "La nuit du bogolan", Hall: smallHall,

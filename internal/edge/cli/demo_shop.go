@@ -18,9 +18,12 @@ import (
 	"usher/internal/domain/event"
 	"usher/internal/domain/payment"
 	"usher/internal/domain/reservation"
+	"usher/internal/domain/run"
 	"usher/internal/domain/sample"
 	"usher/internal/domain/seating"
+	"usher/internal/domain/timeline"
 	"usher/internal/domain/venue"
+	"usher/internal/edge/job"
 	"usher/internal/edge/web"
 )
 
@@ -51,6 +54,9 @@ func (s *session) demoShop(home string) (*web.PayPage, error) {
 	}
 	page, err := s.demoGateways(org, home)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.demoPast(org, house.Centre, house.Past); err != nil {
 		return nil, err
 	}
 	desk := reservation.NewDesk(s.db)
@@ -107,6 +113,47 @@ func (s *session) demoGateways(org account.Organisation, home string) (*web.PayP
 	}
 	page.Hook, page.Secret = setup.Hook, secret
 	return page, err
+}
+
+// How long before its nights the event that has taken place was put on sale, and its tickets sold.
+const (
+	pastAnnounced = 35 * 24 * time.Hour
+	pastSold      = 20 * 24 * time.Hour
+)
+
+// demoPast brings an event that has taken place, as it was sold then, and has the schedule's own task close it. Once a night has sealed the timeline,
+// nothing is written into its past any more.
+func (s *session) demoPast(org account.Organisation, centre string, show sample.Show) error {
+	there, err := event.Find(s.ctx, s.db, s.actor, show.Slug)
+	if err == nil && there.State == event.Closed {
+		return nil
+	}
+	if err != nil && !problem.Has(err, "event_unknown") {
+		return err
+	}
+	seals, err := timeline.Seals(s.ctx, s.db, s.actor, org.ID)
+	if err != nil || len(seals) > 0 {
+		return err
+	}
+	now := s.db
+	defer func() { s.db = now }()
+	s.db = now.At(show.Nights[0].StartsAt.Add(-pastAnnounced))
+	if err := s.demoShow(org, centre, show); err != nil {
+		return err
+	}
+	for _, night := range show.Nights {
+		s.db = now.At(night.StartsAt.Add(-pastSold))
+		desk := reservation.NewDesk(s.db)
+		for _, sale := range show.Sold {
+			if sale.Night == night.Reference {
+				if err := s.demoSale(desk, show, sale); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	_, err = job.Executor(nil).Run(s.ctx, now, s.actor, run.Wanted{Task: "close-sittings", Again: true})
+	return err
 }
 
 // demoShow adds an event, unless an earlier demo put it on sale.
