@@ -238,7 +238,8 @@ select id, reference, family_name, given_name, birth_on, email, phone
 	return nil
 }
 
-// PerhapsTwice finds, in a whole campaign, who may be there under two references: candidate → the others.
+// PerhapsTwice finds, in a whole campaign, who may be there under two references: candidate → the others. Whom somebody told
+// apart are two.
 func PerhapsTwice(ctx context.Context, tx pgx.Tx, c Campaign) (map[int64][]Person, error) {
 	var marked Marked
 	err := EachPerson(ctx, tx, c, 0, func(p Person) {
@@ -257,6 +258,10 @@ func PerhapsTwice(ctx context.Context, tx pgx.Tx, c Campaign) (map[int64][]Perso
 	if err != nil {
 		return nil, err
 	}
+	apart, err := ReadToldApart(ctx, tx, c)
+	if err != nil {
+		return nil, err
+	}
 	twice := map[int64][]Person{}
 	note := func(id int64, other Person) {
 		if !slices.ContainsFunc(twice[id], func(k Person) bool { return k.ID == other.ID }) {
@@ -266,7 +271,7 @@ func PerhapsTwice(ctx context.Context, tx pgx.Tx, c Campaign) (map[int64][]Perso
 	for mark, several := range marked.more {
 		for _, id := range several {
 			for _, other := range marked.With(mark) {
-				if p, o := filed[id].Person(), filed[other].Person(); id != other && PerhapsSame(p, o) {
+				if p, o := filed[id].Person(), filed[other].Person(); id != other && PerhapsSame(p, o) && !apart.Are(id, other) {
 					note(id, o)
 					note(other, p)
 				}

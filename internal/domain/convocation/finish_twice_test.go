@@ -55,6 +55,13 @@ func TestConvoke_PerhapsTwiceIsNamed(t *testing.T) {
 	}
 	s.equal("the next run", s.list(s.convoke(), run.ListAttention), want)
 
+	// Told apart: they are two, whichever is named first and however often, and of others that says nothing.
+	for _, two := range [][2]string{{"C0001", "c0002"}, {"C0002", "C0001"}} {
+		_, err := admission.TellApart(t.Context(), s.db, s.actor, s.campaign.Slug, two[0], two[1])
+		s.must(err)
+	}
+	s.equal("told apart", s.list(s.convoke(), run.ListAttention), want[2:])
+
 	// Decided: one of the two gives the seat back and is called no more.
 	for _, reference := range []string{"C0002", "C0004", "C0010"} {
 		if reference != "C0010" {

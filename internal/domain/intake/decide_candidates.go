@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -911,19 +912,36 @@ func (k *candidates) warnAlike(ctx context.Context, tx pgx.Tx, plan *candidatePl
 	if err != nil {
 		return err
 	}
+	apart, err := admission.ReadToldApart(ctx, tx, k.campaign)
+	if err != nil {
+		return err
+	}
 	for i, s := range suspects {
 		v := &s.entry.verdict
+		k.forgetApart(v, apart[s.as.ID], plan)
 		if slices.ContainsFunc(v.warnings, func(w Row) bool { return w.Reason == "perhaps_same_person" }) {
 			continue
 		}
 		for _, id := range others[i] {
-			if f, there := filed[id]; there && admission.PerhapsSame(s.as, f.Person()) {
+			if f, there := filed[id]; there && admission.PerhapsSame(s.as, f.Person()) && !apart.Are(s.as.ID, id) {
 				v.warnField(k.importer, colReference, "perhaps_same_person_stored", problem.Facts{"other": f.Reference, "name": f.Name()})
 				break
 			}
 		}
 	}
 	return nil
+}
+
+// forgetApart takes back that a row may be the person of another one, whom somebody told apart from them.
+func (k *candidates) forgetApart(v *verdict, others []int64, plan *candidatePlan) {
+	before := len(v.warnings)
+	v.warnings = slices.DeleteFunc(v.warnings, func(w Row) bool {
+		return w.Reason == "perhaps_same_person" && slices.ContainsFunc(others, func(id int64) bool {
+			line := cmp.Or(k.rowOf[id], plan.rowOf[id])
+			return line != 0 && w.Facts["first_line"] == int(line)
+		})
+	})
+	v.read -= before - len(v.warnings) // the cells gave rise to them
 }
 
 // drawOutcomes tells created, updated and unchanged apart.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"usher/internal/base/i18n"
+	"usher/internal/domain/admission"
 	"usher/internal/domain/intake"
 )
 
@@ -72,6 +73,28 @@ func TestCandidates_NumbersComeLater(t *testing.T) {
 		r = b.candidates(numbered...)
 		wantCounts(t, r, "read 4 created 0 updated 0 unchanged 4 rejected 0 ignored 0")
 	}
+	b.apart("N000002", "11")
+	wantSaid(t, b.candidates(numbered...).Warnings, "2:dossier:perhaps_same_person_stored 4:dossier:perhaps_same_person_stored")
+}
+
+// Whom somebody told apart are named no more when a file has both; who looks like them otherwise is.
+func TestCandidates_ToldApartWithinAFile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	file := []string{people, "1;Diop;Awa;11/04/2008;;", "2;Diop;Awa;11/04/2008;;", "3;Fall;Ali;12/04/2008;;", "4;Fall;Ali;12/04/2008;;"}
+	wantSaid(t, b.candidates(file...).Warnings, "3:nom:perhaps_same_person 5:nom:perhaps_same_person")
+	b.apart("2", "1")
+	for range 2 {
+		wantSaid(t, b.candidates(file...).Warnings, "4:dossier:perhaps_same_person_stored 5:nom:perhaps_same_person")
+	}
+	wantSaid(t, b.candidates(append(file, "5;Diop;Awa;11/04/2008;;")...).Warnings, 
+		"4:dossier:perhaps_same_person_stored 5:nom:perhaps_same_person 6:nom:perhaps_same_person")
+}
+
+func (b *bench) apart(one, other string) {
+	b.t.Helper()
+	_, err := admission.TellApart(b.t.Context(), b.db, b.actor, "concours", one, other)
+	b.must(err)
 }
 
 // Without a reference: an address that is added or corrected, or a birth date, adds nobody.

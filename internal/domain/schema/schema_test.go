@@ -119,6 +119,8 @@ insert into campaign (organisation_id, id, slug, name, fee_minor, currency) valu
 insert into exam (organisation_id, id, campaign_id, code) values (1, 1, 1, 'E');
 insert into status (organisation_id, id, campaign_id, position, code, label) values (1, 1, 1, 1, 's', 'S');
 insert into candidate (organisation_id, id, campaign_id, reference, family_name, locale, status_id, filed_at) values (1, 1, 1, 'r', 'F', 'fr', 1, clock());
+insert into candidate (organisation_id, id, campaign_id, reference, family_name, locale, status_id, filed_at) values (1, 2, 1, 'r2', 'F', 'fr', 1, clock());
+insert into told_apart (organisation_id, campaign_id, candidate_id, other_id, actor) values (1, 1, 1, 2, 'a');
 insert into registration values (1, 1, 1, 1);
 insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, idempotency_key, actor) values (1, 1, 1, 10, 'XOF', 'cash', clock(), 'k', 'a');
 insert into sitting (organisation_id, id, campaign_id, exam_id, room_id, reference, starts_at, ends_at, places, places_from)

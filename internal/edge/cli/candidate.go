@@ -13,6 +13,8 @@ type candidateCommand struct {
 	Status candidateStatus `cmd:"" help:"Move a candidate to another status."`
 	Waive  candidateWaive  `cmd:"" help:"Waive a candidate's fee."`
 	Edit   candidateEdit   `cmd:"" help:"Correct a candidate's name, address, centre, needs or language by hand."`
+
+	Distinct candidateDistinct `cmd:"" help:"Say of two candidates that they are two people: they are not named as perhaps one again."`
 }
 
 type candidateStatus struct {
@@ -155,4 +157,22 @@ func (c candidateWaive) Run(s *session) error {
 	}
 	return s.done("cli_waived", map[string]any{"candidate": candidate.Name()},
 		map[string]any{"candidate": candidate.Reference, "name": candidate.Name(), "waived": true})
+}
+
+type candidateDistinct struct {
+	Campaign  string `required:"" help:"Short name of the campaign."`
+	Candidate string `arg:"" help:"Reference of the one."`
+	Other     string `arg:"" help:"Reference of the other."`
+}
+
+func (c candidateDistinct) Run(s *session) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	two, err := admission.TellApart(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Other)
+	if err != nil {
+		return err
+	}
+	facts := map[string]any{"candidate": two[0].Reference, "name": two[0].Name(), "other": two[1].Reference, "other_name": two[1].Name()}
+	return s.done("cli_told_apart", facts, facts)
 }

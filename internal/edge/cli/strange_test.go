@@ -21,7 +21,7 @@ var strange = []string{"", "-1", "99999999999999999999", "'; drop table claim; -
 // ordinary are the values of what is not made strange, by the names of flags and arguments.
 func ordinary(folder string) map[string]string {
 	return map[string]string{
-		"campaign": "c", "candidate": "A1", "candidates": "A1 A2", "sitting": "S001", "exam": "MATHS", "seat": "2", "status": "accepted", "instructions": "Bring a pen",
+		"campaign": "c", "candidate": "A1", "other": "A2", "candidates": "A1 A2", "sitting": "S001", "exam": "MATHS", "seat": "2", "status": "accepted", "instructions": "Bring a pen",
 		"role": "agent", "email": "awa@ecole.example", "organisation": "ecole", "centre": "Bamako", "room": "Salle 1", "amount": "100", "capacity": "3", "run": "1", "reason": "so", "minutes": "180", "given": "on",
 		"event": "phedre", "kind": "full", "most": "4", "rows": "3", "seats": "4",
 		"name": "A name", "slug": "c", "fee": "100", "country": "ML", "time-zone": "Africa/Bamako", "currency": "XOF", "locale": "fr",
