@@ -62,12 +62,13 @@ type Entry struct {
 	Credit      Account
 }
 
-// NetMinor is what of it is the organiser's.
-func (e Entry) NetMinor() int64 {
-	switch Organiser {
-	case e.Credit:
+// to is what of it came to an account, or, less than nothing, went from it. What gateways have in hand is on the debit side, what others own
+// of it on the credit side.
+func (e Entry) to(of Account) int64 {
+	switch {
+	case of == Gateways && e.Debit == of, of != Gateways && e.Credit == of:
 		return e.AmountMinor
-	case e.Debit:
+	case e.Debit == of || e.Credit == of:
 		return -e.AmountMinor
 	}
 	return 0

@@ -18,6 +18,8 @@ type organiseCommand struct {
 	Add  addOrganisation  `cmd:"" help:"Add an organisation."`
 	Edit editOrganisation `cmd:"" help:"Change an organisation: where answers to its messages go."`
 	Logo setLogo          `cmd:"" help:"Give an organisation a logo, which its letters carry."`
+
+	Commission setCommission `cmd:"" help:"Say what an organisation owes of each ticket that it sells from now on, or list what it owes."`
 }
 
 type addOrganisation struct {

@@ -81,6 +81,8 @@ type commandLine struct {
 	Waiting     waitingCommand     `cmd:"" help:"Waiting lists of sold-out sittings: who waits, and to whom what came free is offered."`
 	Money       moneyCommand       `cmd:"" help:"Money that somebody must look at, and what is to go back."`
 
+	Statement statementCommand `cmd:"" help:"What the months of an organisation come to, once they are over: list, show, print, correct."`
+
 	Print printCommand `cmd:"" help:"Print the list for a door, or the letters of a sitting."`
 	Door  doorCommand  `cmd:"" help:"Read the codes of letters and tickets at a door, also without a network; who came, and who did not."`
 

@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"usher/internal/base/doc"
+	"usher/internal/base/i18n"
+	"usher/internal/base/sheet"
+)
+
+// Paper is the statements of a month as they are printed, in a language.
+type Paper struct {
+	Organisation string // its name
+	Month        string // 2026-10
+	Statements   []Statement
+	Voice        i18n.Voice
+}
+
+// Sizes of the paper, in millimetres, and of its type, in points.
+const (
+	titleSize   = 20.0
+	smallestTop = 10.0
+	plainSize   = 10.5
+	smallSize   = 8.5
+	rowGap      = 1.6
+	sectionGap  = 3.5
+	eventIndent = 6.0
+	piecesWidth = 22.0
+	moneyWidth  = 42.0
+	footer      = 6.0
+)
+
+var (
+	ink   = doc.Color{}
+	soft  = doc.Color{R: 90, G: 96, B: 105}
+	lines = doc.Color{R: 150, G: 156, B: 165}
+)
+
+// FileName is how a file of it is called, without an ending.
+func (p Paper) FileName() string {
+	return doc.FileName(p.Voice.Say("ledger_file", map[string]any{"month": p.Month}) + " " + p.Organisation)
+}
+
+// title is what is printed on top: the month in words.
+func (p Paper) title(s Statement) string {
+	return p.Voice.Say("ledger_title", map[string]any{"month": p.Voice.Month(s.Month), "currency": s.Currency})
+}
+
+// span says by whose clock it was cut, and when it was made.
+func (p Paper) span(s Statement) string {
+	from := ""
+	if s.FromAt != nil {
+		from = p.Voice.Instant(i18n.Instant{At: *s.FromAt, Zone: s.TimeZone})
+	}
+	return p.Voice.Say("ledger_span", map[string]any{
+		"from": from, "until": i18n.Instant{At: s.UntilAt, Zone: s.TimeZone}, "settled": i18n.Instant{At: s.SettledAt, Zone: s.TimeZone},
+	})
+}
+
+// WritePDF draws the statements, each from a page of its own.
+func (p Paper) WritePDF(w io.Writer) error {
+	if len(p.Statements) == 0 {
+		return fmt.Errorf("draw statements: there are none")
+	}
+	small := doc.Style{Size: smallSize, Color: soft}
+	d := doc.New(doc.Options{
+		Title: p.title(p.Statements[0]), Author: p.Organisation, Lang: p.Voice.Lang(), At: p.latest(), FooterHeight: footer,
+		Footer: func(d *doc.Document, page, pages int) {
+			number := small
+			number.Align = doc.Right
+			d.Block(d.Margin(), d.Bottom()+1, d.Inner(), doc.Fit(strconv.Itoa(page)+" / "+strconv.Itoa(pages), d.Inner(), 1, smallSize, number))
+		},
+	})
+	for _, s := range p.Statements {
+		d.AddPage()
+		p.head(d, s)
+		for _, row := range s.Rows(p.Voice) {
+			draw(d, row, p.Voice)
+		}
+		d.SetY(d.Y() + sectionGap)
+		d.SetY(d.Paragraph(d.Margin(), d.Y(), d.Inner(), p.Voice.Say("ledger_note", nil), small))
+	}
+	return d.Write(w)
+}
+
+// latest is when the last of them was made: the same statements give the same bytes.
+func (p Paper) latest() (at time.Time) {
+	for _, s := range p.Statements {
+		if s.SettledAt.After(at) {
+			at = s.SettledAt
+		}
+	}
+	return at
+}
+
+func (p Paper) head(d *doc.Document, s Statement) {
+	line := func(text string, style doc.Style) {
+		d.SetY(d.Block(d.Margin(), d.Y(), d.Inner(), doc.Fit(doc.Instead(text, doc.Gap), d.Inner(), 2, smallestTop, style)))
+	}
+	line(p.Organisation, doc.Style{Size: smallestTop + 2, Color: soft})
+	line(p.title(s), doc.Style{Face: doc.Bold, Size: titleSize, Color: ink})
+	d.SetY(d.Paragraph(d.Margin(), d.Y()+1, d.Inner(), p.span(s), doc.Style{Size: smallSize, Color: soft}))
+	d.SetY(d.Y() + sectionGap)
+}
+
+// draw draws one row. What does not fit on the page begins the next.
+func draw(d *doc.Document, row Row, voice i18n.Voice) {
+	style := doc.Style{Size: plainSize, Color: ink}
+	indent, above := 0.0, 0.0
+	switch {
+	case row.Total:
+		style.Face, above = doc.Bold, rowGap
+	case row.Event:
+		style.Color, style.Size, indent = soft, smallSize, eventIndent
+	}
+	width := d.Inner() - piecesWidth - moneyWidth - indent
+	text := doc.Wrap(doc.Instead(row.Text, doc.Gap), width, style)
+	d.Room(text.Height() + rowGap + above)
+	if row.Total {
+		d.Rule(d.Margin(), d.Y(), d.Margin()+d.Inner(), d.Y(), 0.3, lines)
+	}
+	top := d.Y() + above
+	right := style
+	right.Align = doc.Right
+	if row.Pieces != 0 {
+		d.Block(d.Margin()+d.Inner()-moneyWidth-piecesWidth, top, piecesWidth, doc.Fit(voice.Number(int64(row.Pieces)), piecesWidth, 1, smallSize/2, right))
+	}
+	d.Block(d.Margin()+d.Inner()-moneyWidth, top, moneyWidth, doc.Fit(voice.Money(row.Money), moneyWidth, 1, smallSize/2, right))
+	d.SetY(d.Block(d.Margin()+indent, top, width, text) + rowGap)
+	if row.Total {
+		d.SetY(d.Y() + sectionGap)
+	}
+}
+
+// WriteXLSX writes a sheet for each statement: amounts as they are read, and in minor units, to count with.
+func (p Paper) WriteXLSX(w io.Writer) error {
+	sheets := make([]sheet.Printout, len(p.Statements))
+	for i, s := range p.Statements {
+		rows := s.Rows(p.Voice)
+		cells := make([][]sheet.Value, len(rows))
+		for n, row := range rows {
+			text := row.Text
+			if row.Event {
+				text = "    " + text
+			}
+			pieces := sheet.Text("")
+			if row.Pieces != 0 {
+				pieces = sheet.Integer(int64(row.Pieces))
+			}
+			cells[n] = []sheet.Value{sheet.Text(text), pieces, sheet.Text(p.Voice.Money(row.Money)), sheet.Integer(row.Money.Minor)}
+		}
+		sheets[i] = sheet.Printout{
+			Name: s.Key() + " " + s.Currency, Preface: []string{p.Organisation, p.title(s), p.span(s)},
+			Titles: []string{
+				p.Voice.Say("ledger_column_what", nil), p.Voice.Say("ledger_column_pieces", nil), p.Voice.Say("ledger_column_amount", nil),
+				p.Voice.Say("ledger_column_minor", nil),
+			},
+			Widths: []float64{48, 12, 20, 18}, Rows: cells, LeftFooter: p.Organisation,
+		}
+	}
+	return sheet.WritePrintouts(w, sheets...)
+}
