@@ -87,7 +87,7 @@ func TestCandidates_ToldApartWithinAFile(t *testing.T) {
 	for range 2 {
 		wantSaid(t, b.candidates(file...).Warnings, "4:dossier:perhaps_same_person_stored 5:nom:perhaps_same_person")
 	}
-	wantSaid(t, b.candidates(append(file, "5;Diop;Awa;11/04/2008;;")...).Warnings, 
+	wantSaid(t, b.candidates(append(file, "5;Diop;Awa;11/04/2008;;")...).Warnings,
 		"4:dossier:perhaps_same_person_stored 5:nom:perhaps_same_person 6:nom:perhaps_same_person")
 }
 

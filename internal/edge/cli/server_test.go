@@ -37,6 +37,13 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	owned, err := testdb.Fresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner(t, owned).Exec(t.Context(), `alter table claim owner to usher_app`); err != nil {
+		t.Fatal(err)
+	}
 	for _, statement := range []string{
 		`create role clerk login password 'sekret'`, `create role stranger login password 'sekret'`, `grant usher_app to clerk`,
 	} {
@@ -70,6 +77,7 @@ func TestServers_ThatCannotBeUsed(t *testing.T) {
 		"old":             {old, 1, "The server is PostgreSQL 14, and Usher needs 15 or newer."},
 		"not migrated":    {as(t, empty, "clerk"), 1, "The database is empty. Start Usher once with the URL of the database's owner"},
 		"not its user":    {as(t, migrated, "stranger"), 1, "The user stranger may not work as the role usher_app."},
+		"owns a table":    {owned, 1, "The database would not keep organisations apart: as usher_app every row is seen."},
 		"not the owner":   {as(t, migrated, "clerk"), 0, ""},
 		"no such user":    {as(t, migrated, "nobody_of_this_name"), 1, "The database does not answer"},
 		"no such name":    {strings.Replace(migrated, "test_", "absent_", 1), 1, "The database does not answer: it has no database of that name."},
