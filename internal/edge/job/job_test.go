@@ -27,8 +27,6 @@ import (
 	"usher/internal/edge/job"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
-
 var administrator = timeline.Actor{Name: "test", Installation: true}
 
 // school brings a campaign in as a school would: three candidates who have paid, one of whom has
