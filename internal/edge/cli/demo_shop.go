@@ -121,7 +121,11 @@ const (
 	pastSold      = 20 * 24 * time.Hour
 )
 
-// demoPast brings an event that has taken place, as it was sold then, and has the schedule's own task close it. Once a night has sealed the timeline,
+// demoCommission is what the sample's organiser owes of a ticket, in hundredths of a percent.
+const demoCommission = 500
+
+// demoPast brings an event that has taken place, as it was sold then, and has the schedule's own tasks close it and settle the two months in
+// which its tickets were sold. Once a night has sealed the timeline,
 // nothing is written into its past any more.
 func (s *session) demoPast(org account.Organisation, centre string, show sample.Show) error {
 	there, err := event.Find(s.ctx, s.db, s.actor, show.Slug)
@@ -141,6 +145,9 @@ func (s *session) demoPast(org account.Organisation, centre string, show sample.
 	if err := s.demoShow(org, centre, show); err != nil {
 		return err
 	}
+	if _, err := account.SetCommission(s.ctx, s.db, s.actor, org, account.Commission{Currency: org.Currency, Permyriad: demoCommission}); err != nil {
+		return err
+	}
 	for _, night := range show.Nights {
 		s.db = now.At(night.StartsAt.Add(-pastSold))
 		desk := reservation.NewDesk(s.db)
@@ -152,8 +159,12 @@ func (s *session) demoPast(org account.Organisation, centre string, show sample.
 			}
 		}
 	}
-	_, err = job.Executor(nil).Run(s.ctx, now, s.actor, run.Wanted{Task: "close-sittings", Again: true})
-	return err
+	for _, task := range []string{job.SettleTask, "close-sittings"} { // an event that is closed is not brought again
+		if _, err = job.Executor(nil).Run(s.ctx, now, s.actor, run.Wanted{Task: task, Again: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // demoShow adds an event, unless an earlier demo put it on sale.
