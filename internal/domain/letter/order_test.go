@@ -444,6 +444,26 @@ func TestBuyers_BounceTakesBack(t *testing.T) {
 	h.equal("the sums", counts, notice.Counts{Told: 1})
 }
 
+// What was withdrawn wherever it could have gone says nothing; what was withdrawn on one channel and came to nothing on the other is
+// told to nobody, and is named.
+func TestBuyers_WithdrawnOnOneChannel(t *testing.T) {
+	t.Parallel()
+	h := newTheatre(t)
+	id, reference := h.reserve(awa, "confirmed", 1)
+	h.tell(notice.KindReservationConfirmed, id)
+	for states, want := range map[[2]string][]string{
+		{"withdrawn", "failed"}:      {reference + " withdrawn"},
+		{"failed", "withdrawn"}:      {reference + " failed"},
+		{"unreachable", "failed"}:    {reference + " unreachable"},
+		{"withdrawn", "withdrawn"}:   nil,
+		{"withdrawn", "unreachable"}: nil,
+		{"unreachable", "withdrawn"}: nil,
+	} {
+		h.exec(`update notice set email_state = $1, sms_state = $2`, states[0], states[1])
+		h.equal(fmt.Sprint("with ", states), h.untold("phedre"), want)
+	}
+}
+
 func TestBuyers_AgainIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newTheatre(t)

@@ -43,10 +43,9 @@ func (u UntoldBuyer) Sentence(v i18n.Voice) string {
 	return v.Say("untold_channels", map[string]any{"email": words(u.EmailState, u.Email, u.EmailWhy), "sms": words(u.SMSState, u.Phone, u.SMSWhy)})
 }
 
-// What notices about a reservation say something to its buyer still: not one that was withdrawn before it was read, and not that seats
-// are theirs which are no more.
+// What notices about a reservation say something to its buyer still: not that seats are theirs which are no more.
 const standing = ` n.organisation_id = $1 and n.subject = 'reservation'
-   and (n.told_at is not null or n.email_state <> 'withdrawn' and n.sms_state <> 'withdrawn')
+   and ` + says + `
    and (n.kind <> 'reservation_confirmed' or r.state in ('confirmed', 'disputed'))`
 
 // EachUntoldBuyer hands over, one by one, whom the notices about reservations of an event have not reached: those given up first, then

@@ -51,12 +51,17 @@ const (
 
 	// Nothing is known to have reached anybody on the channel, and nothing leaves there of itself.
 	nothing = `('waiting', 'failed', 'bounced', 'unknown')`
+
+	// The notice says something to its person, a candidate or a buyer: somebody was told, or it was not withdrawn on every channel
+	// on which it had an address. What was withdrawn on one and came to nothing on the other is not told.
+	says = `(n.told_at is not null or 'withdrawn' not in (n.email_state, n.sms_state)
+         or n.email_state not in ('withdrawn', 'unreachable') or n.sms_state not in ('withdrawn', 'unreachable'))`
 )
 
 // latest is, for each candidate and exam, the last notice that says something, with its stage, and whether one channel
 // alone told it: the one rule behind counts, lists and pages. A channel on which a notice was withdrawn says what it said before:
 // who was moved and moved back knows what they were told there, and one that had told nothing told it meanwhile, or is to. A
-// notice that was withdrawn on both before anybody read it says nothing. Of a seat that was taken back only its end is to
+// notice that was withdrawn before anybody read it says nothing (says). Of a seat that was taken back only its end is to
 // be known. The notices are narrowed by a condition that begins with "and", or by none.
 func latest(narrowed string) string {
 	return `
@@ -71,7 +76,7 @@ select n.*, ` + stage + ` as stage, ` + half + ` as half from (
         left join lateral (select id as claim_id from claim where organisation_id = $1 and candidate_id = n.candidate_id and exam_id = k.exam_id
                               and released_at is null offset 0) live on true
        where n.organisation_id = $1 and n.campaign_id = $2 and n.subject = 'claim' and (live.claim_id is not null or n.kind = 'release')
-         and (n.told_at is not null or n.email_state <> 'withdrawn' or n.sms_state <> 'withdrawn') ` + narrowed + `
+         and ` + says + ` ` + narrowed + `
        order by n.candidate_id, k.exam_id, n.id desc) l
     left join lateral (` + saidBefore(ChannelEmail) + `) e on true
     left join lateral (` + saidBefore(ChannelSMS) + `) m on true) n`
