@@ -136,12 +136,12 @@ func TestReport_OfARunOfTheSchedule(t *testing.T) {
 	set(`insert into missed_window values ('seal-timeline', '2026-01-02', 'UTC', '2026-01-03'), ('seal-timeline', '2026-01-01', 'UTC', '2026-01-02')`)
 	wants(usher("schedule"), "too late to be run, or beyond the 31 that are caught up at once: 3, the latest 2026-01-02, 2026-01-01, …; noticed on ", "run seal-timeline --window 2026-01-02.")
 	set(`update run set state = 'running', finished_at = null, error = 'a collision', fruitless = 4, lease_until = clock() - interval '1 hour'`)
-	wants(usher("schedule"), "nothing kept, 4", "taken 4 times in a row, and nothing was kept; what stopped it last: a collision.")
+	wants(usher("schedule"), "nothing kept,", "4 times", "taken 4 times in a row, and nothing was kept; what stopped it last: a collision.")
 	var french, errs bytes.Buffer
 	if code := cli.Main([]string{"--database", url, "--lang", "fr", "schedule"}, &french, &errs); code != 0 {
 		t.Errorf("exit code %d\n%s", code, &errs)
 	}
-	wants(french.String(), ran.Window+" : en", "Sceller la", "Chaque jour à ")
+	wants(french.String(), ran.Window+" : en", "Sceller la", "Chaque jour à ")
 	set(`update run set state = 'running', finished_at = null, error = '', lease_until = clock() - interval '1 hour'`)
 	said = usher("report", "1")
 	wants(said, "waiting: ")

@@ -264,3 +264,49 @@ select organisation_id, reservation_id, 'reminder', 'reminder', id, '2026-06-01'
 	h.exec(insert)
 	h.equal("without it", h.texts(`select kind from notice where kind = 'reminder'`), []string{"reminder", "reminder"})
 }
+
+// An SMS is complete without a link, in the reader's language and with the clocks of the place, and as short as what it has to say.
+func TestSendReminders_SMSInEachLanguage(t *testing.T) {
+	t.Parallel()
+	for locale, want := range map[string][]string{
+		"en": {
+			"École: reminder for Keita Awa. Monday 1 June 2026, 08:00. Lycée, Salle 1, seat 001. Bring an identity document.",
+			"École: reminder for Diarra Moussa. Monday 1 June 2026, 08:00. Lycée, Salle 1, seat 002. Bring an identity document.",
+			"Theatre: reminder, The play, Monday 1 June 2026, 20:00. Hall, Odéon, A1. Bring your tickets: https://tickets.example/r/R",
+		},
+		"fr": {
+			"École : rappel pour Keita Awa, lundi 1er juin 2026, 08:00. Lycée, Salle 1, place 001. Apportez une pièce d'identité.",
+			"École : rappel pour Diarra Moussa, lundi 1er juin 2026, 08:00. Lycée, Salle 1, place 002. Apportez une pièce d'identité.",
+			"Theatre : rappel, The play, lundi 1er juin 2026, 20:00. Hall, Odéon, A1. Apportez vos billets : https://tickets.example/r/R",
+		},
+		"es": {
+			"École: recordatorio para Keita Awa, lunes 1 de junio de 2026, 08:00. Lycée, Salle 1, asiento 001. Traiga un documento de identidad.",
+			"École: recordatorio para Diarra Moussa, lunes 1 de junio de 2026, 08:00. Lycée, Salle 1, asiento 002. Traiga un documento de identidad.",
+			"Theatre: recordatorio, The play, lunes 1 de junio de 2026, 20:00. Hall, Odéon, A1. Traiga sus entradas: https://tickets.example/r/R",
+		},
+	} {
+		t.Run(locale, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			to := mailboxes{mailpit.Start(t), gatewaytest.Start(t, nil)}
+			r := h.tickets("S1", "", "A1")
+			h.exec(`update reservation set phone = '+33600000001', locale = $1`, locale)
+			h.exec(`update candidate set locale = $1, email = ''`, locale)
+			h.at(examBegins.Add(-time.Hour))
+			h.run("send-reminders")
+			h.tell(to)
+			var got []string
+			for _, m := range to.gateway.Messages() {
+				if n := sms.Count(m.Text); n.Parts > 1 {
+					t.Errorf("%d parts: %s", n.Parts, m.Text)
+				}
+				got = append(got, strings.Replace(m.Text, r.Reference, "R", 1))
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
