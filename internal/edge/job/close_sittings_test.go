@@ -9,6 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/problem"
+	"usher/internal/domain/checkin"
+	"usher/internal/domain/doorlist"
+	"usher/internal/domain/letter"
 	"usher/internal/domain/outbox"
 	"usher/internal/domain/reservation"
 	"usher/internal/domain/run"
@@ -57,6 +60,34 @@ func (h *house) refused(what string, err error, code string) {
 	h.Helper()
 	if !problem.Has(err, code) {
 		h.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
+// What is closed is closed for selling and moving alone: its list is printed, and who came and who did not is read and added to, as before.
+func TestCloseSittings_ListsAndDoorsGoOn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := h.tickets("S1", "awa@example.org", "A1", "A2")
+	h.at(dayAfter(playBegins))
+	h.equal("closed", h.run("close-sittings").Changed, 2)
+	printed, err := doorlist.Print(t.Context(), h.db, administrator, doorlist.Request{Campaign: "concours", Sitting: "X1", Document: doorlist.List})
+	if err != nil || printed.Version != 1 {
+		t.Errorf("the list: %+v, %v", printed, err)
+	}
+	for of, sitting := range map[checkin.Of]string{{Campaign: "concours"}: "X1", {Event: "play"}: "S1"} {
+		claim := int64(1)
+		if of.Event != "" {
+			claim = h.read(r).Lines[0].ClaimID
+		}
+		answer, err := checkin.In(t.Context(), h.db, administrator, of, checkin.Scan{
+			Device: "door", Nonce: h.key(), Code: letter.Letter{ClaimID: claim}.Short(), Sitting: sitting,
+		})
+		if err != nil || answer.Verdict != checkin.VerdictIn {
+			t.Errorf("%s: %+v, %v", sitting, answer, err)
+		}
+		presence, err := checkin.Read(t.Context(), h.db, administrator, of, sitting)
+		must(t, err)
+		h.equal("absent", len(presence.Absent()), len(presence.People)-1)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"usher/internal/domain/run"
 )
 
-// mostUnreachable is more people than begin within a day anywhere: that somebody has no address is named, and is no failure of the run.
+// mostUnreachable is more people than sit anywhere within a day: that somebody has no address is named, and is no failure of the run.
 const mostUnreachable = 1_000_000
 
 // sendReminders has people told, within the 24 hours before their sitting begins, where and when it is. It writes the notices; they are sent, and
