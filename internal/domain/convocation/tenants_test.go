@@ -27,6 +27,7 @@ import (
 	"usher/internal/domain/letter"
 	"usher/internal/domain/notice"
 	"usher/internal/domain/payment"
+	"usher/internal/domain/reservation"
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
@@ -503,16 +504,16 @@ func eventEntriesOf(s *school) map[string]func(context.Context, at) error {
 			})
 			return err
 		},
-		"seating.MoveEventSitting": func(ctx context.Context, at at) error {
-			_, err := seating.MoveEventSitting(ctx, s.db, at.actor, at.named(s), "S001", seating.EventSittingMove{StartsAt: s.opening.AddDate(0, 2, 0)})
+		"reservation.MoveSitting": func(ctx context.Context, at at) error {
+			_, err := reservation.MoveSitting(ctx, s.db, at.actor, at.named(s), "S001", seating.EventSittingMove{StartsAt: s.opening.AddDate(0, 2, 0)})
 			return err
 		},
 		"seating.CancelEventSitting": func(ctx context.Context, at at) error {
 			_, err := seating.CancelEventSitting(ctx, s.db, at.actor, at.named(s), "S001", "because")
 			return err
 		},
-		"seating.SetEventTimeZone": func(ctx context.Context, at at) error {
-			_, err := seating.SetEventTimeZone(ctx, s.db, at.actor, at.named(s), "Africa/Libreville", event.KeepHour)
+		"reservation.SetEventTimeZone": func(ctx context.Context, at at) error {
+			_, err := reservation.SetEventTimeZone(ctx, s.db, at.actor, at.named(s), "Africa/Libreville", event.KeepHour)
 			return err
 		},
 	}

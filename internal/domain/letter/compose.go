@@ -25,11 +25,13 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 	}
 	for _, kind := range []notice.Kind{
 		notice.KindReservationConfirmed, notice.KindRefundDue, notice.KindReservationLapsed, notice.KindTicketsCancelled, notice.KindEventCancelled,
-		notice.KindTicketsRenamed, notice.KindPlacesOffered, notice.KindOfferMissed,
+		notice.KindTicketsRenamed, notice.KindTicketsMoved, notice.KindPlacesOffered, notice.KindOfferMissed,
 	} {
 		definitions[kind] = notice.Definition{Channels: both, Compose: composeOrders(public)}
 	}
-	definitions[notice.KindTicketNamed] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeAttendees(public)}
+	for _, kind := range []notice.Kind{notice.KindTicketNamed, notice.KindTicketMoved} {
+		definitions[kind] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeAttendees(public)}
+	}
 	for _, kind := range []notice.Kind{notice.KindTicketPassedOn, notice.KindTicketEnded} {
 		definitions[kind] = notice.Definition{Channels: []notice.Channel{notice.ChannelEmail}, Compose: composeFormer}
 	}

@@ -34,6 +34,7 @@ type order struct {
 	Contact       string // e-mail address to which the organisation's people turn; empty: none
 	Zone          string // of the organisation
 	ToldBefore    int    // number of the cause of which the notice before this one spoke
+	ToldLater     bool   // a notice after this one speaks of a later cause
 
 	tickets []ticket
 	refunds []refund
@@ -185,6 +186,8 @@ func tell(d notice.Due, o order) story {
 		s.what = whyEnded(d.Kind, s.tickets)
 	case notice.KindTicketsRenamed:
 		s.tickets, s.what = o.open(), "renamed"
+	case notice.KindTicketsMoved:
+		s.tickets, s.what = o.open(), "moved"
 	case notice.KindPlacesOffered:
 		s.tickets, s.what = o.open(), "offered"
 	case notice.KindOfferMissed:
@@ -217,8 +220,8 @@ func (s story) verdict(now time.Time) notice.Verdict {
 		if s.order.stands() || len(s.tickets) == 0 { // they paid late, and the places were still free
 			return notice.VerdictWithdrawn
 		}
-	case notice.KindReservationConfirmed:
-		if !s.order.stands() || len(s.tickets) == 0 { // what became of it is told by its own notice
+	case notice.KindReservationConfirmed, notice.KindTicketsMoved:
+		if !s.order.stands() || len(s.tickets) == 0 || s.due.Kind == notice.KindTicketsMoved && s.order.ToldLater { // what became of it is told by its own notice
 			return notice.VerdictWithdrawn
 		}
 		if !slices.ContainsFunc(s.tickets, func(t ticket) bool { return t.EndsAt.After(now) }) {

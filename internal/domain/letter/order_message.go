@@ -159,7 +159,7 @@ func (s story) sums() (sums []sum) {
 		return []sum{{"buyer_sum", s.priceMinor()}}
 	case s.what == "offered":
 		return []sum{{"buyer_offer_cost", s.priceMinor()}}
-	case s.what == "renamed" || s.what == "missed" || s.what == "reminder":
+	case s.what == "renamed" || s.what == "moved" || s.what == "missed" || s.what == "reminder":
 		return nil
 	case len(s.refunds) > 0:
 		return []sum{{"buyer_back", back}}
@@ -176,8 +176,11 @@ func (s story) sums() (sums []sum) {
 // toDo says what becomes of the money, and what its reader does now.
 func (s story) toDo(said map[string]any) (lines []string) {
 	switch s.what {
-	case "confirmed", "renamed", "reminder":
+	case "confirmed", "renamed", "moved", "reminder":
 		lines = append(lines, s.bring(said)...)
+		if s.what == "moved" {
+			lines = append(lines, s.voice.Say("buyer_ask", said))
+		}
 	case "offered", "missed":
 		lines = append(lines, s.voice.Say(map[string]string{"offered": "buyer_offer_do", "missed": "buyer_missed_do"}[s.what], said))
 	default:

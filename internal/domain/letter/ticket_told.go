@@ -24,7 +24,7 @@ import (
 func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due, now time.Time) (map[int64]Tickets, error) {
 	switch due[0].Kind {
 	case notice.KindTicketsRenamed: // which is worded by them, too
-	case notice.KindReservationConfirmed, notice.KindTicketsCancelled, notice.KindEventCancelled:
+	case notice.KindReservationConfirmed, notice.KindTicketsMoved, notice.KindTicketsCancelled, notice.KindEventCancelled:
 		if due[0].Channel == notice.ChannelSMS {
 			return nil, nil
 		}
@@ -38,7 +38,8 @@ func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []noti
 	return ReadTickets(ctx, tx, organisationID, ids, now)
 }
 
-// attach makes the files of an e-mail: with the confirmation, a reminder, and when a name changed, every ticket and its sittings for the calendar; when tickets ended, their
+// attach makes the files of an e-mail: with the confirmation, a reminder, and when a name or a place changed, every ticket and its
+// sittings for the calendar; when tickets ended, their
 // sittings as they are now. Nil: there are none.
 func (s story) attach() func() ([]mail.Attachment, error) {
 	of := map[int64]bool{}
@@ -49,7 +50,7 @@ func (s story) attach() func() ([]mail.Attachment, error) {
 	switch {
 	case len(told) == 0:
 		return nil
-	case s.due.Kind == notice.KindReservationConfirmed || s.due.Kind == notice.KindTicketsRenamed || s.due.Kind == notice.KindReminder:
+	case s.what == "confirmed" || s.what == "renamed" || s.what == "moved" || s.what == "reminder":
 		return told.attach
 	}
 	return func() ([]mail.Attachment, error) {
@@ -88,18 +89,26 @@ func composeAttendees(public string) notice.Compose {
 		for i, d := range due {
 			one, there := papers[d.SubjectID]
 			switch {
-			case !there || one.Ended || one.Transfers != d.Revision || one.AttendeeEmail == "": // it has another name since
+			case !there || one.Ended || one.AttendeeEmail == "" || one.counted(d.Kind) != d.Revision: // it has another name or place since
 				messages[i].Verdict = notice.VerdictWithdrawn
 			case !one.EndsAt.After(now):
 				messages[i].Verdict = notice.VerdictTooLate
 			default:
-				if messages[i], err = one.message(public); err != nil {
+				if messages[i], err = one.message(d.Kind, public); err != nil {
 					return nil, err
 				}
 			}
 		}
 		return messages, nil
 	}
+}
+
+// counted is what tells one notice of a kind from the next.
+func (t TicketPaper) counted(kind notice.Kind) int {
+	if kind == notice.KindTicketMoved {
+		return t.Revision
+	}
+	return t.Transfers
 }
 
 // ticketsOfClaims reads the tickets that notices speak of by their claims, and the time.
@@ -135,9 +144,12 @@ select distinct k.reservation_id from unnest($2::bigint[]) w(id)
 }
 
 // message is what whoever a ticket is for is told of it.
-func (t TicketPaper) message(public string) (notice.Message, error) {
+func (t TicketPaper) message(kind notice.Kind, public string) (notice.Message, error) {
 	voice, said := i18n.Speak(t.Locale), t.said()
 	b := t.body("ticket_mail_subject", "ticket_mail_lead")
+	if kind == notice.KindTicketMoved {
+		b = t.body("ticket_moved_subject", "ticket_moved_lead")
+	}
 	b.ToDo = []string{voice.Say("ticket_mail_bring", said)}
 	if public != "" && t.Link != "" {
 		b.ToDo = append(b.ToDo, voice.Say("ticket_mail_link", map[string]any{"link": public + TicketPath + t.Link}))

@@ -57,6 +57,7 @@ func aboutOf(kind Kind) (of about, known bool) {
 		KindTicketsCancelled:     {cancelledSoFar, ended, true},
 		KindEventCancelled:       {cancelledSoFar, ended, true},
 		KindTicketsRenamed:       {renamedSoFar, []Kind{KindTicketsRenamed}, false},
+		KindTicketsMoved:         {movedSoFar, []Kind{KindTicketsMoved}, true},
 		KindPlacesOffered:        {offeredOnce, []Kind{KindPlacesOffered}, true},
 		KindOfferMissed:          {offeredOnce, []Kind{KindOfferMissed}, false},
 	}[kind]

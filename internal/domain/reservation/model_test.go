@@ -962,9 +962,9 @@ func (s *shop) moveSomething() {
 	if name != "S1" {
 		room = []string{"Studio", "Attic"}[s.dice.IntN(2)]
 	}
-	var moved seating.MovedEventSitting
+	var moved MovedSitting
 	s.do(fmt.Sprint("move ", name, " to ", room, " ", begins), s.moveTo(name, room, begins), func() (err error) {
-		moved, err = seating.MoveEventSitting(s.Context(), s.db, s.admin, eventOf(name), name, seating.EventSittingMove{Room: room, StartsAt: s.begun.Add(begins)})
+		moved, err = MoveSitting(s.Context(), s.db, s.admin, eventOf(name), name, seating.EventSittingMove{Room: room, StartsAt: s.begun.Add(begins)})
 		return err
 	}, func() {
 		at := s.where[name]

@@ -83,7 +83,7 @@ func TestSeatsAreFree_AfterEveryWayOut(t *testing.T) {
 	} {
 		r, key := b.bought(way.seats...)
 		before := free()
-		moved, err := seating.MoveEventSitting(t.Context(), b.db, b.admin, "play", "S1", seating.EventSittingMove{
+		moved, err := MoveSitting(t.Context(), b.db, b.admin, "play", "S1", seating.EventSittingMove{
 			StartsAt: time.Date(2026, 6, 1, 15+i, 0, 0, 0, time.UTC),
 		})
 		b.must(err)

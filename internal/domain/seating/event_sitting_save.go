@@ -162,51 +162,46 @@ type EventSittingMove struct {
 type MovedEventSitting struct {
 	EventSitting
 	Changed bool
-	People  int // who hold a ticket, or seats until an instant that is to come: they must be told
+	People  int // who hold a ticket, or seats until an instant that is to come
 }
 
-// MoveEventSitting moves a sitting of an event to another room or time, and raises its revision. Everybody keeps their seat; what
-// makes that impossible is refused in words: a room that is busy, too small, or lacks one of the seats.
-func MoveEventSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, to EventSittingMove) (moved MovedEventSitting, err error) {
-	if err := account.Allow(actor, account.Move); err != nil {
+// MoveEventSitting moves a sitting of an event, whose row is locked, to another room or time, and raises its revision. Everybody keeps
+// their seat; what makes that impossible is refused in words: a room that is busy, too small, or lacks one of the seats. To tell those
+// who have tickets is the caller's.
+func MoveEventSitting(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e event.Event, reference string, to EventSittingMove) (moved MovedEventSitting, err error) {
+	before, err := FindEventSitting(ctx, tx, e, reference)
+	if err != nil {
 		return moved, err
 	}
-	err = ofEvent(ctx, db, actor, slug, func(tx pgx.Tx, e event.Event) error {
-		before, err := FindEventSitting(ctx, tx, e, reference)
-		if err != nil {
-			return err
-		}
-		if err := refuseClosed(ctx, tx, e, before); err != nil {
-			return err
-		}
-		roomID, startsAt, endsAt, err := to.destination(ctx, tx, e, before)
-		moved.EventSitting = before
-		if err != nil || roomID == before.RoomID && startsAt.Equal(before.StartsAt) && endsAt.Equal(before.EndsAt) {
-			return err
-		}
-		now, err := pg.Now(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if !startsAt.After(now) {
-			return problem.Refused("sitting_into_past", problem.Facts{"sitting": before.Reference})
-		}
-		if err := rehouse(ctx, tx, e.OrganisationID, before.Sitting, roomID, startsAt, endsAt); err != nil {
-			return err
-		}
-		moved.Changed = true
-		if moved.EventSitting, err = FindEventSitting(ctx, tx, e, reference); err != nil {
-			return err
-		}
-		if err := checkStay(ctx, tx, e.OrganisationID, before.Sitting, moved.Sitting); err != nil {
-			return err
-		}
-		if err := relabel(ctx, tx, e.OrganisationID, moved.Sitting); err != nil {
-			return err
-		}
-		moved.People, err = tellSittingMoved(ctx, tx, e, actor, before, moved.EventSitting)
-		return err
-	})
+	if err := refuseClosed(ctx, tx, e, before); err != nil {
+		return moved, err
+	}
+	roomID, startsAt, endsAt, err := to.destination(ctx, tx, e, before)
+	moved.EventSitting = before
+	if err != nil || roomID == before.RoomID && startsAt.Equal(before.StartsAt) && endsAt.Equal(before.EndsAt) {
+		return moved, err
+	}
+	now, err := pg.Now(ctx, tx)
+	if err != nil {
+		return moved, err
+	}
+	if !startsAt.After(now) {
+		return moved, problem.Refused("sitting_into_past", problem.Facts{"sitting": before.Reference})
+	}
+	if err := rehouse(ctx, tx, e.OrganisationID, before.Sitting, roomID, startsAt, endsAt); err != nil {
+		return moved, err
+	}
+	moved.Changed = true
+	if moved.EventSitting, err = FindEventSitting(ctx, tx, e, reference); err != nil {
+		return moved, err
+	}
+	if err := checkStay(ctx, tx, e.OrganisationID, before.Sitting, moved.Sitting); err != nil {
+		return moved, err
+	}
+	if err := relabel(ctx, tx, e.OrganisationID, moved.Sitting); err != nil {
+		return moved, err
+	}
+	moved.People, err = recordSittingMoved(ctx, tx, e, actor, before, moved.EventSitting)
 	return moved, err
 }
 
@@ -227,8 +222,8 @@ func (m EventSittingMove) destination(ctx context.Context, tx pgx.Tx, e event.Ev
 	return roomID, startsAt, endsAt, err
 }
 
-// tellSittingMoved writes down that a sitting moved, tells other systems, and counts who must be told.
-func tellSittingMoved(ctx context.Context, tx pgx.Tx, e event.Event, actor timeline.Actor, before, after EventSitting) (people int, err error) {
+// recordSittingMoved writes down that a sitting moved, tells other systems, and counts whom it concerns.
+func recordSittingMoved(ctx context.Context, tx pgx.Tx, e event.Event, actor timeline.Actor, before, after EventSitting) (people int, err error) {
 	if people, err = holders(ctx, tx, e.OrganisationID, after.ID); err != nil {
 		return 0, err
 	}
@@ -246,7 +241,7 @@ func holders(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) (p
 	err = tx.QueryRow(ctx, `select count(*)::int from claim where organisation_id = $1 and sitting_id = $2 and released_at is null
    and (expires_at is null or expires_at > clock())`, organisationID, sittingID).Scan(&people)
 	if err != nil {
-		return 0, fmt.Errorf("count who must be told: %w", err)
+		return 0, fmt.Errorf("count who sits there: %w", err)
 	}
 	return people, nil
 }

@@ -243,8 +243,12 @@ func TestMoveEventSitting(t *testing.T) {
 	s.must(err)
 	sitting := s.mustAdd(seating.NewEventSitting{})
 	s.hold(sitting, "null", "A-1", "B-4")
-	move := func(to seating.EventSittingMove) (seating.MovedEventSitting, error) {
-		return seating.MoveEventSitting(t.Context(), s.db, s.actor, play, "S001", to)
+	move := func(to seating.EventSittingMove) (moved seating.MovedEventSitting, err error) {
+		err = s.change(func(tx pgx.Tx, e event.Event) error {
+			moved, err = seating.MoveEventSitting(t.Context(), tx, s.actor, e, "S001", to)
+			return err
+		})
+		return moved, err
 	}
 	if moved, err := move(seating.EventSittingMove{StartsAt: evening}); err != nil || moved.Changed || moved.Revision != 1 {
 		t.Errorf("moved to where it is: %+v, %v", moved, err)
@@ -304,6 +308,29 @@ func TestCancelEventSitting_NobodyLosesASeat(t *testing.T) {
 	}
 }
 
+// change has the event's row locked, as whoever changes its sittings does.
+func (s *stage) change(act func(pgx.Tx, event.Event) error) error {
+	e, err := event.Find(s.Context(), s.db, s.actor, play)
+	if err != nil {
+		return err
+	}
+	return s.db.Tx(s.Context(), []int64{e.OrganisationID}, func(tx pgx.Tx) error {
+		locked, err := event.LockToChange(s.Context(), tx, e.OrganisationID, e.ID)
+		if err != nil {
+			return err
+		}
+		return act(tx, locked)
+	})
+}
+
+func (s *stage) zone(keep event.Keep) (done seating.EventZone, err error) {
+	err = s.change(func(tx pgx.Tx, e event.Event) error {
+		done, err = seating.SetEventTimeZone(s.Context(), tx, s.actor, e, "Europe/Paris", keep)
+		return err
+	})
+	return done, err
+}
+
 // C90: what stays is asked, both answers are shown; the revision rises, because an hour of the other zone was told; saving again
 // moves nothing.
 func TestSetEventTimeZone(t *testing.T) {
@@ -324,9 +351,7 @@ func TestSetEventTimeZone(t *testing.T) {
 			_, err := event.SetPrice(t.Context(), s.db, s.actor, play, p)
 			s.must(err)
 		}
-		zone := func(keep event.Keep) (seating.EventZone, error) {
-			return seating.SetEventTimeZone(t.Context(), s.db, s.actor, play, "Europe/Paris", keep)
-		}
+		zone := s.zone
 		_, err = zone("")
 		if said := i18n.Speak("en").Sentence(err); !problem.Has(err, "event_zone_asks") || !strings.Contains(said, "18:00 (Europe/Paris); with --keep instant") ||
 			!strings.Contains(said, "20:00 (Europe/Paris)") {
@@ -362,7 +387,7 @@ func TestSetEventTimeZone_SkippedHour(t *testing.T) {
 	closes := time.Date(2027, 3, 28, 2, 30, 0, 0, time.UTC)
 	_, _, err := event.Edit(t.Context(), s.db, s.actor, play, func(e *event.Event) { e.ClosesAt = &closes })
 	s.must(err)
-	if _, err := seating.SetEventTimeZone(t.Context(), s.db, s.actor, play, "Europe/Paris", event.KeepHour); !problem.Has(err, "event_zone_skips") {
+	if _, err := s.zone(event.KeepHour); !problem.Has(err, "event_zone_skips") {
 		t.Errorf("got %v", err)
 	}
 	if e, err := event.Find(t.Context(), s.db, s.actor, play); err != nil || e.TimeZone != "UTC" {

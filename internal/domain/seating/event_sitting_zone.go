@@ -9,7 +9,6 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
-	"usher/internal/domain/account"
 	"usher/internal/domain/event"
 	"usher/internal/domain/timeline"
 )
@@ -19,45 +18,37 @@ type EventZone struct {
 	Event    event.Event
 	Changed  bool
 	Sittings []EventSitting // to come
-	People   int            // who hold tickets of them, and whose hour or instant is another now
+	People   int            // who hold tickets of them, or seats until an instant that is to come
 }
 
 // SetEventTimeZone gives an event the zone in which its hours are meant. Whether its hours stay, or its instants, is asked: nothing
 // else says what was wrong. The revision of the sittings to come rises either way, because their people were told an hour of the
 // zone before. A zone that the event has already changes nothing, however often it is saved. What has begun keeps its instants.
-func SetEventTimeZone(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, zone string, keep event.Keep) (done EventZone, err error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+// To tell whoever has tickets is the caller's, who locked the event's row.
+func SetEventTimeZone(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e event.Event, zone string, keep event.Keep) (done EventZone, err error) {
+	if done.Event = e; e.TimeZone == zone {
+		return done, nil
+	}
+	before, err := comingOf(ctx, tx, e)
+	if err != nil {
 		return done, err
 	}
-	if err := account.CheckTimeZone(zone); err != nil {
+	if keep == "" {
+		return done, askWhatStays(e, before, zone)
+	}
+	if err := event.CheckKeep(keep); err != nil {
 		return done, err
 	}
-	err = ofEvent(ctx, db, actor, slug, func(tx pgx.Tx, e event.Event) error {
-		if done.Event = e; e.TimeZone == zone {
-			return nil
+	if keep == event.KeepHour {
+		if err := moveHours(ctx, tx, e, before, zone); err != nil {
+			return done, err
 		}
-		before, err := comingOf(ctx, tx, e)
-		if err != nil {
-			return err
-		}
-		if keep == "" {
-			return askWhatStays(e, before, zone)
-		}
-		if err := event.CheckKeep(keep); err != nil {
-			return err
-		}
-		if keep == event.KeepHour {
-			if err := moveHours(ctx, tx, e, before, zone); err != nil {
-				return err
-			}
-		}
-		if err := event.SetTimeZone(ctx, tx, e, zone, keep); err != nil {
-			return err
-		}
-		done.Changed, done.Event.TimeZone = true, zone
-		return done.tell(ctx, tx, actor, e, before, keep)
-	})
-	return done, err
+	}
+	if err := event.SetTimeZone(ctx, tx, e, zone, keep); err != nil {
+		return done, err
+	}
+	done.Changed, done.Event.TimeZone = true, zone
+	return done, done.record(ctx, tx, actor, e, before, keep)
 }
 
 // comingOf are the sittings of an event that have not begun.
@@ -117,8 +108,8 @@ func moveHours(ctx context.Context, tx pgx.Tx, e event.Event, coming []EventSitt
 	return keepHours(ctx, tx, e.OrganisationID, moved)
 }
 
-// tell raises the revision of the coming sittings and writes down what became of each.
-func (z *EventZone) tell(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e event.Event, before []EventSitting, keep event.Keep) error {
+// record raises the revision of the coming sittings and writes down what became of each.
+func (z *EventZone) record(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e event.Event, before []EventSitting, keep event.Keep) error {
 	ids := make([]int64, len(before))
 	for i, s := range before {
 		ids[i] = s.ID
@@ -131,7 +122,7 @@ func (z *EventZone) tell(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e
 		if err != nil {
 			return err
 		}
-		people, err := tellSittingMoved(ctx, tx, e, actor, was, after)
+		people, err := recordSittingMoved(ctx, tx, e, actor, was, after)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"usher/internal/domain/account"
 	"usher/internal/domain/event"
 	"usher/internal/domain/intake"
-	"usher/internal/domain/seating"
+	"usher/internal/domain/reservation"
 )
 
 type eventCommand struct {
@@ -170,7 +170,7 @@ func (x editEvent) changeZone(s *session, e event.Event) error {
 	if x.Name != nil || x.eventFlags != (eventFlags{}) {
 		return problem.Invalid("event_zone_alone", problem.Facts{"event": e.Slug})
 	}
-	zoned, err := seating.SetEventTimeZone(s.ctx, s.db, s.actor, x.Event, *x.Zone, event.Keep(x.Keep))
+	zoned, err := reservation.SetEventTimeZone(s.ctx, s.db, s.actor, x.Event, *x.Zone, event.Keep(x.Keep))
 	if err != nil {
 		return err
 	}
@@ -178,8 +178,8 @@ func (x editEvent) changeZone(s *session, e event.Event) error {
 	for i, sitting := range zoned.Sittings {
 		sittings[i] = sittingObject(sitting, map[string]any{})
 	}
-	if err := s.done("cli_event_zone", map[string]any{"name": after.Name, "zone": after.TimeZone, "people": zoned.People}, map[string]any{
-		"slug": after.Slug, "changed": zoned.Changed, "zone": after.TimeZone, "people": zoned.People, "sittings": sittings,
+	if err := s.done("cli_event_zone", map[string]any{"name": after.Name, "zone": after.TimeZone, "people": zoned.People, "told": zoned.Told}, map[string]any{
+		"slug": after.Slug, "changed": zoned.Changed, "zone": after.TimeZone, "people": zoned.People, "told": zoned.Told, "sittings": sittings,
 	}); err != nil {
 		return err
 	}

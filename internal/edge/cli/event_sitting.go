@@ -7,6 +7,7 @@ import (
 	"usher/internal/base/problem"
 	"usher/internal/domain/convocation"
 	"usher/internal/domain/event"
+	"usher/internal/domain/reservation"
 	"usher/internal/domain/seating"
 )
 
@@ -85,7 +86,7 @@ func (m moveEventSitting) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	moved, err := seating.MoveEventSitting(s.ctx, s.db, s.actor, m.Event, m.Sitting, to)
+	moved, err := reservation.MoveSitting(s.ctx, s.db, s.actor, m.Event, m.Sitting, to)
 	if err != nil {
 		return err
 	}
@@ -94,9 +95,9 @@ func (m moveEventSitting) Run(s *session) error {
 		sentence = "cli_sitting_not_moved"
 	}
 	facts := sittingFacts(moved.EventSitting)
-	facts["people"] = moved.People
+	facts["people"], facts["told"] = moved.People, moved.Told
 	return s.sayDoubts(doubts, s.done(sentence, facts, sittingObject(moved.EventSitting, map[string]any{
-		"changed": moved.Changed, "people": moved.People, "warnings": doubts,
+		"changed": moved.Changed, "people": moved.People, "told": moved.Told, "warnings": doubts,
 	})))
 }
 

@@ -45,7 +45,7 @@ func TestCloseSittings(t *testing.T) {
 	h.at(playBegins.Add(time.Hour)) // a clock that was set back
 	_, err := h.desk.Hold(t.Context(), reservation.Buyer, reservation.Request{Key: h.key(), Locale: "fr", Parts: []reservation.Part{part}})
 	h.refused("held", err, "event_sitting_closed")
-	_, err = seating.MoveEventSitting(t.Context(), h.db, administrator, "play", "S1", seating.EventSittingMove{StartsAt: playBegins.AddDate(0, 1, 0)})
+	_, err = reservation.MoveSitting(t.Context(), h.db, administrator, "play", "S1", seating.EventSittingMove{StartsAt: playBegins.AddDate(0, 1, 0)})
 	h.refused("moved", err, "event_sitting_closed")
 	_, err = seating.CancelEventSitting(t.Context(), h.db, administrator, "play", "S1", "rain")
 	h.refused("cancelled", err, "event_sitting_closed")
