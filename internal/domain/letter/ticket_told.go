@@ -39,8 +39,7 @@ func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []noti
 }
 
 // attach makes the files of an e-mail: with the confirmation, a reminder, and when a name or a place changed, every ticket and its
-// sittings for the calendar; when tickets ended, their
-// sittings as they are now. Nil: there are none.
+// sittings for the calendar; when tickets ended, their sittings as they are now. Nil: there are none.
 func (s story) attach() func() ([]mail.Attachment, error) {
 	of := map[int64]bool{}
 	for _, t := range s.tickets {

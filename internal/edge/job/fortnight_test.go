@@ -230,7 +230,7 @@ func (f *fortnightly) people() {
 		moved := fmt.Sprint("T", f.dice.IntN(7))
 		starts := time.Date(2026, 10, 21, 17, 0, 0, 0, time.UTC)
 		starts = starts.Add(time.Duration(moved[1]-'0') * 48 * time.Hour)
-		_, err := seating.MoveEventSitting(f.Context(), f.db, administrator, "play", moved, seating.EventSittingMove{StartsAt: starts})
+		_, err := reservation.MoveSitting(f.Context(), f.db, administrator, "play", moved, seating.EventSittingMove{StartsAt: starts})
 		return err
 	}, f.dice.IntN(12) == 0)
 }
