@@ -36,13 +36,16 @@ type exchange struct {
 	secret  string // taken out of whatever a gateway says back
 }
 
+// MostAtOnce is how many messages are posted to a gateway at the same time, each over a connection of its own.
+const MostAtOnce = 8
+
 func newExchange() *exchange {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: connectTimeout}).DialContext,
 		TLSHandshakeTimeout:    connectTimeout,
 		IdleConnTimeout:        idleTimeout,
-		MaxIdleConnsPerHost:    1,
+		MaxIdleConnsPerHost:    MostAtOnce,
 		MaxResponseHeaderBytes: headerMax,
 		// HTTP/1.1 alone: there a request that was not written whole was not sent.
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},

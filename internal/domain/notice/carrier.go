@@ -47,13 +47,15 @@ type Parcel struct {
 	Attachments []mail.Attachment
 }
 
-// Carrier hands messages over on one channel. It is used by one goroutine at a time.
+// Carrier hands messages over on one channel. It is used by as many goroutines at a time as it says.
 type Carrier interface {
 	// Send hands one message over. It never fails: what went wrong is the outcome.
 	Send(ctx context.Context, parcel Parcel) Outcome
 	// Repeats tells whether a message whose outcome is unknown may be handed over again without
 	// reaching the person twice as two messages.
 	Repeats() bool
+	// AtOnce is how many messages may be on their way at the same time.
+	AtOnce() int
 	// Domain is what the Message-IDs end with.
 	Domain() string
 	// Close ends the connection.

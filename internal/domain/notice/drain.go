@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +22,6 @@ import (
 const (
 	batchOfEmails = 50               // claimed at once
 	handedAhead   = 3                // of them written down as handed over at a time: what a crash leaves unknown
-	batchOfSMS    = 1                // an SMS that may have been sent is not sent again
 	batchSpan     = 20 * time.Second // no more is claimed at once than may be sent within it
 	freshFor      = time.Second      // after that, whether a message is still true is asked once more
 	mostLooks     = 50               // for what somebody else has locked
@@ -254,10 +254,21 @@ func (d *Drainer) every() time.Duration {
 	return time.Duration(float64(time.Minute) / d.PerMinute)
 }
 
+// atOnce is how many messages are on their way at the same time: under a limit, one.
+func (d *Drainer) atOnce() int {
+	if d.PerMinute > 0 {
+		return 1
+	}
+	return d.Carrier.AtOnce()
+}
+
+// ahead is how many messages of a batch are written down as handed over at a time.
+func (d *Drainer) ahead() int { return max(handedAhead, d.atOnce()) }
+
 // batchSize is how many messages are claimed at once.
 func (d *Drainer) batchSize() int {
-	if d.Channel == ChannelSMS {
-		return batchOfSMS
+	if d.Channel == ChannelSMS { // one that may have been sent is not sent again
+		return d.atOnce()
 	}
 	if d.PerMinute > 0 {
 		return max(1, min(batchOfEmails, int(d.PerMinute*batchSpan.Minutes())))
@@ -420,11 +431,12 @@ func (d *Drainer) handOver(ctx context.Context, db *pg.DB, b prepared, turns cha
 	turn := b.turn
 	var stale map[int64]bool
 	begun := false
+	var together []delivery
 	for next := range b.ready {
 		may := !paused && err == nil && !d.spent() && until(ctx, d.Stop, turn)
 		if may && !begun {
 			begun = true
-			if err = handFirst(ctx, db, b.batch, turns); err == nil {
+			if err = handFirst(ctx, db, b.batch, d.ahead(), turns); err == nil {
 				d.at("handed")
 			}
 			may = err == nil
@@ -445,6 +457,8 @@ func (d *Drainer) handOver(ctx context.Context, db *pg.DB, b prepared, turns cha
 			// Trying again would fail again: its person is listed, and the log says why.
 			slog.ErrorContext(ctx, "a message could not be made", "delivery", next.id, "error", next.err)
 			done <- settled{next.delivery, verdict{Outcome: Outcome{State: OutcomeRefused, Reason: "not_made"}}, false}
+		case d.atOnce() > 1: // the whole batch
+			together = append(together, next.delivery)
 		default:
 			turn = later(turn, time.Now()).Add(d.every())
 			v := d.distrust.judge(d.Carrier.Send(ctx, next.parcel), next.delivery)
@@ -453,12 +467,36 @@ func (d *Drainer) handOver(ctx context.Context, db *pg.DB, b prepared, turns cha
 			done <- settled{next.delivery, v, paused}
 		}
 	}
-	return paused, err
+	return d.sendTogether(ctx, together, done) || paused, err
+}
+
+// sendTogether hands messages over at the same time. What the channel took is judged first, so that whatever makes it rest is said
+// last, and once.
+func (d *Drainer) sendTogether(ctx context.Context, together []delivery, done chan<- settled) (paused bool) {
+	outcomes := make([]Outcome, len(together))
+	var sending sync.WaitGroup
+	for i, next := range together {
+		sending.Go(func() { outcomes[i] = d.Carrier.Send(ctx, next.parcel) })
+	}
+	sending.Wait()
+	for _, taken := range []bool{true, false} {
+		for i, next := range together {
+			if (outcomes[i].State == OutcomeSent) != taken {
+				continue
+			}
+			v := d.distrust.judge(outcomes[i], next)
+			v.pause = v.pause && !paused
+			paused = paused || v.pause
+			d.at("sent")
+			done <- settled{next, v, paused}
+		}
+	}
+	return paused
 }
 
 // handFirst writes down that the first messages of a batch may have been handed over.
-func handFirst(ctx context.Context, db *pg.DB, b batch, turns chan<- bool) error {
-	first := b.deliveries[:min(handedAhead, len(b.deliveries))]
+func handFirst(ctx context.Context, db *pg.DB, b batch, ahead int, turns chan<- bool) error {
+	first := b.deliveries[:min(ahead, len(b.deliveries))]
 	var ours map[int64]bool
 	err := db.Tx(ctx, []int64{b.organisationID}, func(tx pgx.Tx) (err error) {
 		ours, err = hand(ctx, tx, b.organisationID, first)
@@ -565,9 +603,9 @@ func later(a, b time.Time) time.Time {
 // the last was written down is written down together: a transaction costs more than handing a message over.
 func (d *Drainer) writeDown(ctx context.Context, h hold, b batch, turns chan<- bool, done <-chan settled, halt context.CancelCauseFunc) (err error) {
 	worked := false
-	following := handedAhead
+	following := d.ahead()
 	for first := range done {
-		group := gather(first, done)
+		group := gather(first, done, d.ahead())
 		var turn []delivery
 		for _, s := range group {
 			if following < len(b.deliveries) && !s.last && err == nil {
@@ -599,9 +637,9 @@ func (d *Drainer) writeDown(ctx context.Context, h hold, b batch, turns chan<- b
 }
 
 // gather takes, after the first, what has come meanwhile, without waiting for more.
-func gather(first settled, done <-chan settled) []settled {
+func gather(first settled, done <-chan settled, most int) []settled {
 	group := []settled{first}
-	for len(group) < handedAhead {
+	for len(group) < most {
 		select {
 		case s, open := <-done:
 			if !open {
@@ -615,17 +653,16 @@ func gather(first settled, done <-chan settled) []settled {
 	return group
 }
 
-// channelIs writes down that the channel takes messages, the first time that it took one, or that it rests.
+// channelIs writes down that the channel takes messages, the first time that it took one, and then that it rests.
 func (d *Drainer) channelIs(ctx context.Context, h hold, group []settled, worked *bool) (err error) {
+	if !*worked && slices.ContainsFunc(group, func(s settled) bool { return s.State == OutcomeSent && !s.pause }) {
+		*worked = true
+		err = h.works(ctx)
+	}
 	for _, s := range group {
-		switch {
-		case err != nil:
-		case s.pause:
+		if s.pause && err == nil {
 			slog.WarnContext(ctx, "a channel rests", "channel", d.Channel, "reason", s.Reason, "reply", s.said)
 			err = h.pause(ctx, s.verdict)
-		case s.State == OutcomeSent && !*worked:
-			*worked = true
-			err = h.works(ctx)
 		}
 	}
 	return err

@@ -59,6 +59,9 @@ func letterOf(parcel Parcel, from string) mail.Message {
 // servers and readers know it.
 func (*Post) Repeats() bool { return true }
 
+// AtOnce is one: there is one connection.
+func (*Post) AtOnce() int { return 1 }
+
 // Domain is that of the sender's address.
 func (p *Post) Domain() string { return domainOf(p.From) }
 
@@ -104,6 +107,9 @@ func outcomeOfFile(err error) Outcome {
 
 // Repeats is true: it is the same file.
 func (MailFolder) Repeats() bool { return true }
+
+// AtOnce is one.
+func (MailFolder) AtOnce() int { return 1 }
 
 // Domain is that of the sender's address.
 func (f MailFolder) Domain() string { return domainOf(f.From) }

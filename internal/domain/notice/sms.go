@@ -37,6 +37,15 @@ func textOf(parcel Parcel, callback string) sms.Message {
 // Repeats tells whether the gateway knows a message that comes again.
 func (t Texts) Repeats() bool { return t.Gateway.Idempotent() }
 
+// AtOnce is more than one where the gateway knows a message that comes again: with any other, each message under way when it fails
+// may not be sent again.
+func (t Texts) AtOnce() int {
+	if t.Repeats() {
+		return sms.MostAtOnce
+	}
+	return 1
+}
+
 // Domain is none: a gateway gives its own keys.
 func (Texts) Domain() string { return "" }
 
@@ -54,6 +63,9 @@ func (f TextFolder) Send(_ context.Context, parcel Parcel) Outcome {
 
 // Repeats is true: it is the same file.
 func (TextFolder) Repeats() bool { return true }
+
+// AtOnce is one.
+func (TextFolder) AtOnce() int { return 1 }
 
 // Domain is none.
 func (TextFolder) Domain() string { return "" }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,6 +152,81 @@ func TestDrain_SMSGatewayThatFailsAtEach(t *testing.T) {
 	gateway.Follow(nil)
 	p.drain(p.later(time.Hour), ChannelSMS, carrier)
 	equal(t, "the sums", p.counts(), Counts{Told: 19, Untold: 1, People: 1})
+}
+
+// A gateway that knows its keys takes eight messages at the same time; any other one, and any under a limit, one after the other.
+func TestDrain_SMSAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		promise   string
+		perMinute float64
+		want      int32
+	}{{"knows its keys", "yes", 0, sms.MostAtOnce}, {"sends twice", "no", 0, 1}, {"under a limit", "yes", 60_000, 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			all := phones(2 * sms.MostAtOnce)
+			p := seated(t, all...)
+			p.convoke(false, all...)
+			var inside, most, taken atomic.Int32
+			gate := make(chan struct{}, len(all)) // of a full house
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				n := inside.Add(1)
+				for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
+				}
+				if n == c.want {
+					inside.Store(0)
+					for range c.want {
+						gate <- struct{}{}
+					}
+				}
+				<-gate
+				w.WriteHeader(http.StatusCreated)
+				_, _ = fmt.Fprintf(w, `{"id":"SM%d"}`, taken.Add(1))
+			}))
+			defer server.Close()
+			carrier := texts(t, server.URL+"/send#idempotent="+c.promise)
+			d := &Drainer{Channel: ChannelSMS, Carrier: carrier, Definitions: definitions(), Holder: "test", PerMinute: c.perMinute}
+			tally, ended, err := d.Drain(t.Context(), p.db)
+			p.must(err)
+			equal(t, "the end", ended, EndedEmpty)
+			equal(t, "the tally", tally, Tally{Sent: len(all)})
+			equal(t, "at the same time", most.Load(), c.want)
+			equal(t, "the sums", p.counts(), Counts{Told: len(all)})
+		})
+	}
+}
+
+// Of messages that went at the same time some are taken and others fail: the channel rests, once, and nobody is told twice or not.
+func TestDrain_SMSAtOncePartlyFails(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]gatewaytest.Act{"the login": {Status: 401}, "no answer": {Status: 502}, "taken without an answer": {Take: true, Cut: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := phones(2 * sms.MostAtOnce)
+			p := seated(t, all...)
+			p.convoke(false, all...)
+			gateway := gatewaytest.Start(t, func(m gatewaytest.Message, _ int) gatewaytest.Act {
+				if m.To == all[1].phone || m.To == all[3].phone {
+					return act
+				}
+				return gatewaytest.Act{}
+			})
+			carrier := texts(t, gateway.GenericURL())
+			_, ended := p.drain(p.db, ChannelSMS, carrier)
+			equal(t, "the end", ended, EndedDown)
+			equal(t, "requests", gateway.Requests(), sms.MostAtOnce)
+			equal(t, "told", p.counts().Told, sms.MostAtOnce-2)
+			equal(t, "how often the channel came to rest", p.number(`select pauses from channel where name = 'sms' and paused_until > clock()`), 1)
+			gateway.Follow(nil)
+			for after := time.Hour; after <= 3*time.Hour; after += time.Hour {
+				p.drain(p.later(after), ChannelSMS, carrier)
+			}
+			equal(t, "the sums", p.counts(), Counts{Told: len(all)})
+			equal(t, "messages taken", len(gateway.Messages()), len(all))
+		})
+	}
 }
 
 // A stop of our own says nothing of the channel: it does not rest, and only the message under way is unknown.
