@@ -17,22 +17,12 @@ import (
 // ListEnded lists sittings that have ended and are not closed, in the order of their keys, behind one. A cancelled event has none: nothing of it took
 // place. It is Work.Next of a task, and locks nothing.
 func ListEnded(ctx context.Context, tx pgx.Tx, _ run.Window, organisations []int64, after run.Key, most int) ([]run.Item, error) {
-	rows, err := tx.Query(ctx, `
+	return run.CollectItems(tx.Query(ctx, `
 select s.organisation_id, s.id, s.reference, coalesce(e.name, x.code) from sitting s
   left join event e on (e.organisation_id, e.id) = (s.organisation_id, s.event_id)
   left join exam x on (x.organisation_id, x.id) = (s.organisation_id, s.exam_id)
  where `+seating.Ended+` and s.organisation_id = any($1) and (s.organisation_id, s.id) > ($2, $3) and e.state is distinct from 'cancelled'
- order by s.organisation_id, s.id limit $4`, organisations, after.OrganisationID, after.ID, most)
-	if err != nil {
-		return nil, fmt.Errorf("find the sittings that are over: %w", err)
-	}
-	ended, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i run.Item, err error) {
-		return i, row.Scan(&i.OrganisationID, &i.ID, &i.Reference, &i.Name)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find the sittings that are over: %w", err)
-	}
-	return ended, nil
+ order by s.organisation_id, s.id limit $4`, organisations, after.OrganisationID, after.ID, most))
 }
 
 // CloseSittings closes sittings that have ended. Holds of seats there end, each with its whole cart, under the reservation's row: one that is being

@@ -19,7 +19,7 @@ import (
 // ListOver lists reservations none of whose claims may hold any more, in the order of their keys, behind one: found by a claim that has lapsed, or,
 // where others took all of their seats, by the instant after which none of them can hold. It is Work.Next of a task, and locks nothing.
 func ListOver(ctx context.Context, tx pgx.Tx, _ run.Window, organisations []int64, after run.Key, most int) ([]run.Item, error) {
-	rows, err := tx.Query(ctx, `
+	return run.CollectItems(tx.Query(ctx, `
 with lapsed as (
   select organisation_id, reservation_id as id from claim
    where released_at is null and expires_at <= (select clock()) and organisation_id = any($1)
@@ -28,17 +28,7 @@ with lapsed as (
    where state in ('held', 'payment_started') and hold_most_at <= (select clock()) and organisation_id = any($1))
 select r.organisation_id, r.id, r.reference, r.name from lapsed l join reservation r on (r.organisation_id, r.id) = (l.organisation_id, l.id)
  where r.state = any($2) and (r.organisation_id, r.id) > ($3, $4)
- order by r.organisation_id, r.id limit $5`, organisations, From(Lapse), after.OrganisationID, after.ID, most)
-	if err != nil {
-		return nil, fmt.Errorf("find the holds that are over: %w", err)
-	}
-	over, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i run.Item, err error) {
-		return i, row.Scan(&i.OrganisationID, &i.ID, &i.Reference, &i.Name)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find the holds that are over: %w", err)
-	}
-	return over, nil
+ order by r.organisation_id, r.id limit $5`, organisations, From(Lapse), after.OrganisationID, after.ID, most))
 }
 
 // Expire writes down of reservations that their holds are over: what was so by the clock already. It tells of how many. One that was paid, prolonged

@@ -110,23 +110,13 @@ func offerAt(ctx context.Context, db *pg.DB, actor timeline.Actor, at reservatio
 
 // ListAwaited lists sittings that people wait for, in the order of their keys, behind one. It is Work.Next of a task, and locks nothing.
 func ListAwaited(ctx context.Context, tx pgx.Tx, _ run.Window, organisations []int64, after run.Key, most int) ([]run.Item, error) {
-	rows, err := tx.Query(ctx, `
+	return run.CollectItems(tx.Query(ctx, `
 select distinct w.organisation_id, w.sitting_id, s.reference, e.name
   from waiting w
   join sitting s on (s.organisation_id, s.id) = (w.organisation_id, w.sitting_id)
   join event e on (e.organisation_id, e.id) = (w.organisation_id, w.event_id)
  where w.state in ('waiting', 'offered') and w.organisation_id = any($1) and (w.organisation_id, w.sitting_id) > ($2, $3)
- order by w.organisation_id, w.sitting_id limit $4`, organisations, after.OrganisationID, after.ID, most)
-	if err != nil {
-		return nil, fmt.Errorf("find what is waited for: %w", err)
-	}
-	sittings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i run.Item, err error) {
-		return i, row.Scan(&i.OrganisationID, &i.ID, &i.Reference, &i.Name)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find what is waited for: %w", err)
-	}
-	return sittings, nil
+ order by w.organisation_id, w.sitting_id limit $4`, organisations, after.OrganisationID, after.ID, most))
 }
 
 // OfferIn is Offer for one sitting, as a step of a transaction.

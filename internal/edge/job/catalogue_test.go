@@ -96,7 +96,7 @@ insert into waiting (organisation_id, reference, request_key, event_id, sitting_
 select organisation_id, 'W1', 'k', 1, 1, 1, 1, 1, 'Awa', 'awa@example.org', 'awa@example.org', 'fr', 'a' from centre`),
 		"settle-month": append(slices.Clone(event),
 			`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, state, locale, hold_most_at, confirmed_at, actor)
-select organisation_id, 1, 'R1', 'k', 'd', 'XOF', 'confirmed', 'fr', clock(), date_trunc('month', clock()) - interval '5 days', 'a' from centre`,
+select organisation_id, 1, 'R1', 'k', 'd', 'XOF', 'confirmed', 'fr', clock(), date_trunc('month', clock() - interval '29 hours') - interval '5 days', 'a' from centre`,
 			`insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, currency, list_minor, price_minor, commission_minor, cancel_fee_minor, time_zone)
 select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 50, 0, 'Africa/Bamako' from centre`),
 		"seal-timeline": {

@@ -145,7 +145,7 @@ func TestCloseSittings_PaidMeanwhile_Control(t *testing.T) {
 	t.Parallel()
 	h, r := closingWhilePaid(t)
 	paid := h.payingSlowly(r)
-	h.closing(func(ctx context.Context, tx pgx.Tx, items []run.Item, _ doing) (run.Outcome, error) {
+	h.closing(func(ctx context.Context, tx pgx.Tx, _ []run.Item, _ doing) (run.Outcome, error) {
 		rows, err := tx.Query(ctx, `select id from claim where organisation_id = 1 and sitting_id = 1 and released_at is null and expires_at is not null`)
 		must(t, err)
 		held, err := pgx.CollectRows(rows, pgx.RowTo[int64])
