@@ -56,11 +56,15 @@ func TestExplain_WhatClashesAndWhatIsFull(t *testing.T) {
 	x, err := Explain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0001")
 	s.must(err)
 	for i, want := range []struct{ exam, sentence, remedy string }{
-		{"MATH", "Every sitting of MATH at Badalabougou that has a free seat overlaps another sitting of the candidate (BIO S001), and the others are full. " +
-			"Add one at another time, or places to one that is full, then convoke again.",
-			"Add a sitting of MATH at Badalabougou at another time, raise the capacity of one that is full, or move the candidate's other sitting, then convoke again."},
-		{"PHYS", "Every sitting of PHYS at Badalabougou overlaps another sitting of the candidate (BIO S001). Add one at another time, then convoke again.",
-			"Add a sitting of PHYS at Badalabougou at another time, or move the candidate's other sitting, then convoke again."},
+		{
+			"MATH", "Every sitting of MATH at Badalabougou that has a free seat overlaps another sitting of the candidate (BIO S001), and the others are full. " +
+				"Add one at another time, or places to one that is full, then convoke again.",
+			"Add a sitting of MATH at Badalabougou at another time, raise the capacity of one that is full, or move the candidate's other sitting, then convoke again.",
+		},
+		{
+			"PHYS", "Every sitting of PHYS at Badalabougou overlaps another sitting of the candidate (BIO S001). Add one at another time, then convoke again.",
+			"Add a sitting of PHYS at Badalabougou at another time, or move the candidate's other sitting, then convoke again.",
+		},
 	} {
 		told := x.Exams[i+1]
 		explained := i18n.Speak("en").Say(told.Sentence.Code, told.Sentence.Facts)
