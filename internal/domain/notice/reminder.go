@@ -52,7 +52,9 @@ seats as (
                         where organisation_id = s.organisation_id and id = b.reservation_id and state = 'confirmed' offset 0) p
    cross join lateral (select min(id) as claim_id from claim
                         where organisation_id = s.organisation_id and reservation_id = b.reservation_id and sitting_id = s.id) f
-   where s.revision > 1 or p.confirmed_at <= s.starts_at - interval '24 hours'),
+   where p.confirmed_at <= s.starts_at - interval '24 hours'
+     and (select true from (select * from notice where reservation_id = b.reservation_id offset 0) n where n.organisation_id = s.organisation_id
+             and n.kind = 'tickets_moved' and n.created_at > s.starts_at - interval '24 hours' limit 1) is null),
 due as (
   select w.* from seats w
    where (select true from notice n
