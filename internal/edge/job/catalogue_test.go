@@ -102,7 +102,7 @@ select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 50, 0, 'Africa/Bamako
 		"seal-timeline": {
 			`insert into timeline_seal (organisation_id, day, first_day, rows, rows_digest, mixture, previous, digest)
 select id, current_date + 30, current_date + 30, 0, sha256('a'), b'0'::bit(256), null, sha256(slug::bytea) from organisation where id > 0`,
-			`insert into timeline (organisation_id, actor, kind, facts, at) select id, 'test', 'seated', '{}', clock() - interval '1 day' from organisation where id > 0`,
+			`insert into timeline (organisation_id, actor, kind, facts, at) select id, 'test', 'seated', '{}', clock() - interval '25 hours' from organisation where id > 0`,
 		},
 		"prune": {
 			`insert into dispatch (organisation_id, endpoint_id, kind, subject, data, written_at, next_attempt_at, ended_at, state)
