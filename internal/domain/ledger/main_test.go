@@ -88,8 +88,8 @@ func (b *book) sold(id int64, currency string, prices ...int64) int {
 	for _, price := range prices {
 		sum += price
 	}
-	b.exec(`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, state, locale, hold_most_at, confirmed_at, actor)
-values ($1, $2, $3, $3, '', $4, 'confirmed', 'fr', clock(), clock(), 'a')`, id, b.last, fmt.Sprint("r", b.last), currency)
+	b.exec(`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, locale, hold_most_at, actor)
+values ($1, $2, $3, $3, '', $4, 'fr', clock(), 'a')`, id, b.last, fmt.Sprint("r", b.last), currency)
 	b.exec(`
 insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, commission_missing, cancel_fee_minor,
   currency, time_zone)
@@ -98,6 +98,7 @@ select $1, $2, p.nth, e.id, e.id, '', p.price, p.price, coalesce(commission_of(p
   join event e on e.organisation_id = $1 and e.currency = $3
   left join lateral (select * from commission_rate where organisation_id = $1 and currency = $3 and from_at <= clock() order by from_at desc limit 1) c on true`,
 		id, b.last, currency, prices)
+	b.exec(`update reservation set state = 'confirmed', confirmed_at = clock() where id = $1`, b.last)
 	if sum > 0 {
 		b.exec(`insert into payment (organisation_id, kind, reservation_id, gateway_id, amount_minor, currency, method, received_at, idempotency_key, actor)
 values ($1, 'received', $2, $1, $3, $4, 'g', clock(), $5, 'a')`, id, b.last, sum, currency, fmt.Sprint("in ", b.last))

@@ -42,6 +42,11 @@ var settleSQL string
 //
 // Whoever tells the outside world of a statement writes that beside this call, for those that it returned.
 func Settle(ctx context.Context, tx pgx.Tx, organisations []int64, window run.Window) ([]Settled, error) {
+	// Each organisation is looked up, whatever the statistics say: the plan is made while there are no statements, and kept for chunk after
+	// chunk, because making it takes as long as what it does.
+	if err := pg.WalkIndexes(ctx, tx); err != nil {
+		return nil, err
+	}
 	months, err := monthsToSettle(ctx, tx, organisations, window)
 	if err != nil {
 		return nil, err
@@ -58,7 +63,7 @@ func Settle(ctx context.Context, tx pgx.Tx, organisations []int64, window run.Wi
 			}
 		}
 	}
-	return all, nil
+	return all, pg.PlanFreely(ctx, tx)
 }
 
 // monthsToSettle are the months from the first in which something moved that stands on no statement, up to the one that is asked for.
@@ -69,7 +74,7 @@ func monthsToSettle(ctx context.Context, tx pgx.Tx, organisations []int64, windo
 	}
 	var over bool
 	var first *time.Time
-	err = tx.QueryRow(ctx, firstUnsettled, pg.PlanAnew, organisations, window.End, Settling).Scan(&over, &first)
+	err = tx.QueryRow(ctx, firstUnsettled, organisations, window.End, Settling).Scan(&over, &first)
 	if err != nil {
 		return nil, fmt.Errorf("look which months are to be settled: %w", err)
 	}
@@ -115,8 +120,7 @@ select clock() >= $2::timestamptz + $3::interval,
                                       order by s.month desc limit 1) last on true
                  where o.id = any($1)) d
          cross join lateral (select least(
-            (select min(r.confirmed_at) from reservation r
-              where r.organisation_id = d.organisation_id and r.currency = d.currency and r.confirmed_at >= d.from_at),
+            (select min(t.at) from ticket_sold t where t.organisation_id = d.organisation_id and t.currency = d.currency and t.at >= d.from_at),
             (select min(p.recorded_at) from payment p
               where p.organisation_id = d.organisation_id and p.currency = d.currency and p.gateway_id is not null and p.recorded_at >= d.from_at),
             (select min(b.at) from ticket_back b where b.organisation_id = d.organisation_id and b.currency = d.currency and b.at >= d.from_at),
@@ -124,7 +128,11 @@ select clock() >= $2::timestamptz + $3::interval,
 
 func settleMonth(ctx context.Context, tx pgx.Tx, organisations []int64, window run.Window) ([]Settled, error) {
 	key := window.Key[:len(keyOfMonth)]
-	rows, err := tx.Query(ctx, settleSQL, pg.PlanAnew, organisations, key+"-01", window.End, window.Zone)
+	month, err := time.Parse(keyOfMonth, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the month: %w", err)
+	}
+	rows, err := tx.Query(ctx, settleSQL, organisations, month, window.End, window.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("settle the month: %w", err)
 	}

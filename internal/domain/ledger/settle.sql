@@ -16,14 +16,20 @@ with due as materialized (
 -- Tickets that became somebody's. Their price and their commission are those of the moment at which they were held; where there was no
 -- commission, the first that was said later counts.
 sold as (
-  select d.organisation_id, d.currency, l.event_id, count(*) as pieces, sum(l.price_minor) as price_minor,
-         sum(case when l.commission_missing then commission_of(l.price_minor, d.permyriad, d.most_minor) else l.commission_minor end) as commission_minor,
-         bool_or(l.commission_missing and d.permyriad is null and l.price_minor > 0) as missing
+  select d.organisation_id, d.currency, s.*
     from due d
-    join reservation r on r.organisation_id = d.organisation_id and r.currency = d.currency and r.confirmed_at >= d.from_at and r.confirmed_at < $3
-    join line l on l.organisation_id = r.organisation_id and l.reservation_id = r.id
-   where not ended_unpaid(l.cancel_reason) and (l.cancelled_at is null or l.cancelled_at >= r.confirmed_at)
-   group by d.organisation_id, d.currency, l.event_id),
+   cross join lateral (
+     select t.event_id, sum(t.pieces) as pieces, sum(t.price_minor) as price_minor, sum(k.commission_minor) as commission_minor,
+            bool_or(k.commission_minor is null) as missing
+       from ticket_sold t
+      cross join lateral (
+        select case when t.commission_minor is not null then t.commission_minor
+                    else (select sum(case when l.commission_missing then commission_of(l.price_minor, d.permyriad, d.most_minor) else l.commission_minor end)
+                            from line l
+                           where l.organisation_id = t.organisation_id and l.reservation_id = t.reservation_id and l.event_id = t.event_id
+                             and not ended_unpaid(l.cancel_reason) and (l.cancelled_at is null or l.cancelled_at >= t.at)) end as commission_minor) k
+      where t.organisation_id = d.organisation_id and t.currency = d.currency and t.at >= d.from_at and t.at < $3
+      group by t.event_id) s),
 
 -- Of what was sold, what goes back, with its part of the commission. Tickets that ended in a cart were not sold.
 back as (
@@ -43,14 +49,17 @@ back as (
 
 -- Money that came to gateways and went from them, each movement once. One that is reversed did not happen after all.
 moved as (
-  select d.organisation_id, d.currency, m.kind, sum(m.amount_minor) as amount_minor, count(*) as pieces
+  select d.organisation_id, d.currency, case when m.nobodys and m.kind <> 'dispute_fee' then 'nobodys_' else '' end || m.kind as kind, m.amount_minor, m.pieces
     from due d
-    join payment p on p.organisation_id = d.organisation_id and p.currency = d.currency and p.gateway_id is not null
-                  and p.recorded_at >= d.from_at and p.recorded_at < $3
-    left join payment o on o.organisation_id = p.organisation_id and o.id = p.reverses_id
-   cross join lateral (select case when p.kind = 'reversed' then -p.amount_minor else p.amount_minor end as amount_minor,
-                              case when p.kind <> 'dispute_fee' and p.reservation_id is null then 'nobodys_' else '' end || coalesce(o.kind, p.kind) as kind) m
-   group by d.organisation_id, d.currency, m.kind),
+   cross join lateral (
+     select k.kind, p.reservation_id is null as nobodys, sum(case when p.kind = 'reversed' then -p.amount_minor else p.amount_minor end) as amount_minor,
+            count(*) as pieces
+       from payment p
+      cross join lateral (
+        select case when p.kind <> 'reversed' then p.kind
+                    else (select o.kind from payment o where o.organisation_id = p.organisation_id and o.id = p.reverses_id) end as kind) k
+      where p.organisation_id = d.organisation_id and p.currency = d.currency and p.gateway_id is not null and p.recorded_at >= d.from_at and p.recorded_at < $3
+      group by k.kind, nobodys) m),
 
 -- Money that went back for no ticket: the organiser's, from when a person said so, unless it did not go back after all.
 spared as (

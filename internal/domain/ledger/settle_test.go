@@ -153,13 +153,17 @@ func TestSettle_CommissionOfTheMonth(t *testing.T) {
 	b.rate(1, "EUR", 500, &most)
 	b.at("2026-01-10T12:00:00Z").sold(1, "EUR", 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000)
 	b.at("2026-02-10T12:00:00Z").sold(1, "EUR", 1000, 1000, 1000, 1000, 1000, 0)
-	b.exec(`update line set cancelled_at = clock(), cancel_reason = 'given_up', refund_minor = 0
- where (reservation_id, number) = ($1, 6)`, b.last)
 	b.sold(1, "EUR", 0)
+	b.exec(`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, locale, hold_most_at, actor)
+values (1, 99, 'r99', 'r99', '', 'EUR', 'fr', clock(), 'a');
+insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, cancel_fee_minor, currency,
+  time_zone, cancelled_at, cancel_reason, refund_minor)
+select 1, 99, n, 10, 10, '', 700, 700, 35, 0, 'EUR', 'UTC', clock(), reason, refund from (values (1, 'given_up', 0), (2, 'event_cancelled', 700)) l(n, reason, refund);
+update reservation set state = 'confirmed', confirmed_at = clock() where id = 99`)
 	b.at("2026-02-11T12:00:00Z").sold(1, "EUR", 100_000)
 	b.at("2026-02-02T03:00:00Z").settled("2026-01@Europe/Paris", []int64{1}, "1 EUR net 9500 carried 0 pays 9500")
 	b.at("2026-03-02T03:00:00Z").settled("2026-02@Europe/Paris", []int64{1}, "1 EUR net 102750 carried 0 pays 102750")
-	b.equal("February", b.entries(org, "2026-02"), []string{"EUR sale 105000 7", "EUR commission 2250 7", "EUR received 105000 2"})
+	b.equal("February", b.entries(org, "2026-02"), []string{"EUR sale 105000 8", "EUR commission 2250 8", "EUR received 105000 2"})
 }
 
 // The commission is frozen when a ticket is held: whoever says another one changes no sale.

@@ -157,6 +157,7 @@ values (1, 100, 1, 1, 10, 'XOF', 'g', clock(), 'g', 'a');
 insert into refund (organisation_id, payment_id, reservation_id, amount_minor, currency, reason, key) values (1, 100, 1, 10, 'XOF', 'cancelled', 'k');
 insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from)
 values (1, 2, 1, 1, 'S1', clock() + interval '1 day', clock() + interval '25 hours', 1, 'room');
+update reservation set state = 'confirmed', confirmed_at = clock(); -- is sold
 update line set cancelled_at = clock(), cancel_reason = 'ticket_cancelled', refund_minor = 5; -- goes back
 insert into statement (organisation_id, month, currency, time_zone, from_at, until_at, carried_minor, net_minor)
 values (1, '2026-10-01', 'XOF', 'Africa/Bamako', '-infinity', '2026-11-01', 0, 0);

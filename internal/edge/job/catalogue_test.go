@@ -95,10 +95,13 @@ select organisation_id, 2, 1, 1, 1, 'X1', clock() + interval '8 hours', clock() 
 insert into waiting (organisation_id, reference, request_key, event_id, sitting_id, kind_id, wanted, fewest, name, email, email_key, locale, actor)
 select organisation_id, 'W1', 'k', 1, 1, 1, 1, 1, 'Awa', 'awa@example.org', 'awa@example.org', 'fr', 'a' from centre`),
 		"settle-month": append(slices.Clone(event),
-			`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, state, locale, hold_most_at, confirmed_at, actor)
-select organisation_id, 1, 'R1', 'k', 'd', 'XOF', 'confirmed', 'fr', clock(), date_trunc('month', clock() - interval '29 hours') - interval '5 days', 'a' from centre`,
+			`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, locale, hold_most_at, actor)
+select organisation_id, 1, 'R1', 'k', 'd', 'XOF', 'fr', clock(), 'a' from centre`,
 			`insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, currency, list_minor, price_minor, commission_minor, cancel_fee_minor, time_zone)
-select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 50, 0, 'Africa/Bamako' from centre`),
+select organisation_id, 1, 1, 1, 1, '', 'XOF', 2000, 2000, 50, 0, 'Africa/Bamako' from centre`,
+			`update reservation set state = 'confirmed', confirmed_at = date_trunc('month', clock() - interval '29 hours') - interval '5 days'`,
+			`update line set cancelled_at = clock(), cancel_reason = 'ticket_cancelled', refund_minor = 5`,
+			`update ticket_back set at = date_trunc('month', clock() - interval '29 hours') - interval '4 days'`),
 		"seal-timeline": {
 			`insert into timeline_seal (organisation_id, day, first_day, rows, rows_digest, mixture, previous, digest)
 select id, current_date + 30, current_date + 30, 0, sha256('a'), b'0'::bit(256), null, sha256(slug::bytea) from organisation where id > 0`,

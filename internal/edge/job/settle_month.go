@@ -27,7 +27,7 @@ func settleMonth() run.Task {
 		Constraint:  "statement_pkey",
 		Over:        "statement (organisation_id, month, currency)",
 		Reads: []string{
-			"organisation", "event", "statement", "commission_rate", "reservation", "line", "ticket_back", "payment", "gateway_notice", "correction", "endpoint",
+			"organisation", "event", "statement", "commission_rate", "ticket_sold", "ticket_back", "line", "reservation", "payment", "gateway_notice", "correction", "endpoint",
 		},
 		Writes:  []string{"statement", "entry", "dispatch", "river_job"},
 		Overdue: 6 * time.Hour,

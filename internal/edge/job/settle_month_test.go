@@ -23,11 +23,12 @@ insert into event (organisation_id, id, slug, name, state, currency, time_zone) 
 insert into ticket_kind (organisation_id, id, event_id, code, name) values (1, 2, 2, 'full', 'Full price'), (2, 3, 3, 'full', 'Full price')`)
 	h.pay(h.hold("S1", "A1", "A2"), "awa@example.org")
 	for id, of := range map[int64][2]int64{10: {1, 2}, 11: {2, 3}} { // on tour nobody said a commission
-		h.exec(`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, state, locale, hold_most_at, confirmed_at, actor)
-values ($1, $2, $3, $3, '', 'XOF', 'confirmed', 'fr', clock(), clock(), 'a')`, of[0], id, fmt.Sprint("r", id))
+		h.exec(`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, locale, hold_most_at, actor)
+values ($1, $2, $3, $3, '', 'XOF', 'fr', clock(), 'a')`, of[0], id, fmt.Sprint("r", id))
 		h.exec(`insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, commission_missing,
   cancel_fee_minor, currency, time_zone) values ($1, $2::int, 1, $3, $3, '', 5000, 5000, 0, $2::int = 10, 0, 'XOF', 'UTC')`, of[0], id, of[1])
 	}
+	h.exec(`update reservation set state = 'confirmed', confirmed_at = clock() where id in (10, 11)`)
 	may := run.Wanted{Task: job.SettleTask, Key: "2026-05"}
 	settle := func(wanted run.Wanted) (all run.Progress) {
 		t.Helper()
