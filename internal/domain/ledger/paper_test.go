@@ -26,8 +26,10 @@ func paperOf(lang string, events int) Paper {
 		s.Entries = append(s.Entries, Entry{Kind: kind, AmountMinor: 1000, Pieces: 1, Debit: Buyers, Credit: Organiser})
 	}
 	for n := range events {
-		s.Entries = append(s.Entries, Entry{Kind: Sale, Event: fmt.Sprint("e", n), EventName: fmt.Sprintf("La très longue soirée de l'orchestre 漢字 n° %d", n),
-			AmountMinor: 123_456, Pieces: 12, Debit: Buyers, Credit: Organiser})
+		s.Entries = append(s.Entries, Entry{
+			Kind: Sale, Event: fmt.Sprint("e", n), EventName: fmt.Sprintf("La très longue soirée de l'orchestre 漢字 n° %d", n),
+			AmountMinor: 123_456, Pieces: 12, Debit: Buyers, Credit: Organiser,
+		})
 	}
 	return Paper{Organisation: "Théâtre du Fleuve", Month: "2026-10", Statements: []Statement{s, s}, Voice: i18n.Speak(lang)}
 }
