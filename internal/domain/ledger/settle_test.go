@@ -158,7 +158,8 @@ func TestSettle_CommissionOfTheMonth(t *testing.T) {
 values (1, 99, 'r99', 'r99', '', 'EUR', 'fr', clock(), 'a');
 insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, cancel_fee_minor, currency,
   time_zone, cancelled_at, cancel_reason, refund_minor)
-select 1, 99, n, 10, 10, '', 700, 700, 35, 0, 'EUR', 'UTC', clock(), reason, refund from (values (1, 'given_up', 0), (2, 'event_cancelled', 700)) l(n, reason, refund);
+select 1, 99, n, 10, 10, '', 700, 700, 35, 0, 'EUR', 'UTC', case when reason is not null then clock() end, reason, refund::bigint from (values (1, 'given_up', 0), (2, 'event_cancelled', 700), (3, null, null)) l(n, reason, refund);
+update line set cancelled_at = clock(), cancel_reason = 'event_cancelled', refund_minor = 700 where (reservation_id, number) = (99, 3); -- at this very instant
 update reservation set state = 'confirmed', confirmed_at = clock() where id = 99`)
 	b.at("2026-02-11T12:00:00Z").sold(1, "EUR", 100_000)
 	b.at("2026-02-02T03:00:00Z").settled("2026-01@Europe/Paris", []int64{1}, "1 EUR net 9500 carried 0 pays 9500")

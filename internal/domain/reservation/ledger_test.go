@@ -42,7 +42,8 @@ tickets as (
   select l.*, r.confirmed_at,
          coalesce((select max(g.after_minor) from ticket_back g where g.reservation_id = l.reservation_id and g.line_number = l.number and g.at < until.at), 0) as back_minor
     from line l join reservation r on r.id = l.reservation_id cross join until
-   where l.organisation_id = 1 and r.confirmed_at < until.at and not ended_unpaid(l.cancel_reason) and not coalesce(l.cancelled_at < r.confirmed_at, false)),
+   where l.organisation_id = 1 and r.confirmed_at < until.at and not ended_unpaid(l.cancel_reason) and not (l.cancelled_at <= r.confirmed_at
+     and not exists (select from ticket_back g where g.reservation_id = l.reservation_id and g.line_number = l.number)) is true),
 gifts as (
   select coalesce(sum(p.amount_minor), 0) as minor from gateway_notice n join payment p on p.gateway_notice_id = n.id and p.kind = 'refunded' cross join until
    where n.organisation_id = 1 and n.currency = 'EUR' and n.reason = 'spared' and n.settled_at < until.at
