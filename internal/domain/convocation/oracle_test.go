@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/run"
 )
@@ -46,7 +48,7 @@ type oracle struct {
 	sittings []oracleSitting
 	people   []oraclePerson
 	seats    []oracleSeat
-	refused  []string // "C0001 EXAM reason rank/places@centre"
+	refused  []string // "C0001 EXAM reason rank/places@centre", and whether every sitting clashes
 }
 
 func (o *oracle) sitting(reference string) oracleSitting {
@@ -203,6 +205,14 @@ func (o *oracle) refuse(p oraclePerson, exam string, without map[string]int) {
 		reason = "centre_full"
 	}
 	rank := "<nil>/<nil>@<nil>"
+	if reason == "clash" {
+		if p.centre != "" {
+			rank = "<nil>/<nil>@" + p.centre
+		}
+		if overlapping == eligible {
+			rank += " with every sitting"
+		}
+	}
 	if reason == "room_full" || reason == "centre_full" || reason == "exam_full" {
 		without[p.centre]++
 		rank = fmt.Sprintf("%d/%d@%s", usable+without[p.centre], usable, p.centre)
@@ -391,10 +401,17 @@ func (s *school) lines(refusals []run.Refusal) (lines []string) {
 		exams[id] = code
 	}
 	for _, r := range refusals {
-		lines = append(lines, fmt.Sprintf("%s %s %s %v/%v@%v", r.Reference, exams[r.ExamID], r.Reason,
-			r.Facts["rank"], r.Facts["places"], r.Facts["centre"]))
+		lines = append(lines, fmt.Sprintf("%s %s %s %s", r.Reference, exams[r.ExamID], r.Reason, whyNot(r.Facts)))
 	}
 	return lines
+}
+
+func whyNot(facts problem.Facts) string {
+	why := fmt.Sprintf("%v/%v@%v", facts["rank"], facts["places"], facts["centre"])
+	if facts["every"] == true {
+		why += " with every sitting"
+	}
+	return why
 }
 
 func (s *school) explained(o *oracle) (lines []string) {
@@ -408,8 +425,7 @@ func (s *school) explained(o *oracle) (lines []string) {
 				lines = append(lines, fmt.Sprintf("%s %s/%s", p.reference, facts["sitting"], facts["seat"]))
 			case "explain_seated", "explain_seated_by_hand", "explain_status_closed", "explain_owes":
 			default:
-				lines = append(lines, fmt.Sprintf("%s %s %s %v/%v@%v", p.reference, exam.Exam, exam.Sentence.Code,
-					facts["rank"], facts["places"], facts["centre"]))
+				lines = append(lines, fmt.Sprintf("%s %s %s %s", p.reference, exam.Exam, exam.Sentence.Code, whyNot(facts)))
 			}
 		}
 	}
@@ -423,9 +439,8 @@ func expectedExplanations(o *oracle, held []string) (lines []string) {
 		}
 	}
 	for _, refusal := range o.refused {
-		var who, exam, reason, rank string
-		_, _ = fmt.Sscan(refusal, &who, &exam, &reason, &rank)
-		lines = append(lines, fmt.Sprintf("%s %s refusal_%s %s", who, exam, reason, rank))
+		of := strings.SplitN(refusal, " ", 3)
+		lines = append(lines, of[0]+" "+of[1]+" refusal_"+of[2])
 	}
 	return lines
 }
