@@ -200,7 +200,7 @@ func setStage(ctx context.Context, tx pgx.Tx, c admission.Campaign, exam seating
 	if err != nil {
 		return nil, err
 	}
-	places, err := queueFor(ctx, tx, c.OrganisationID, exam, openings)
+	places, err := queueFor(ctx, tx, c.OrganisationID, exam, sitting, openings)
 	return &stage{exam: exam, openings: openings, queue: places}, err
 }
 

@@ -131,3 +131,30 @@ func TestExplain_TriesOutSoManyTurnsAndNoMore(t *testing.T) {
 		}
 	}
 }
+
+// A run that gives one sitting alone says of a clash what is true of that sitting: another may be at another time, as the explanation says.
+func TestConvoke_ClashWithTheOneSittingThatIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "BIO", "MATH")
+	s.sit(hall{exam: "BIO", capacity: places(5)})
+	named := s.sit(hall{exam: "MATH", room: "B", capacity: places(5)})
+	later := s.sit(hall{exam: "MATH", room: "B", day: 1, capacity: places(5)})
+	s.file(person{exams: []string{"BIO", "MATH"}})
+	target := s.target()
+	target.Exam = "BIO"
+	s.convokeWith(target, Options{})
+	target = s.target()
+	target.Sitting = named
+	refused := s.refusals(s.convokeWith(target, Options{}), run.ListRefused)
+	if len(refused) != 1 {
+		t.Fatalf("refused: %+v", refused)
+	}
+	said := i18n.Speak("en").Say("refusal_"+refused[0].Reason, refused[0].Facts)
+	if !strings.HasPrefix(said, "The sitting "+named+" overlaps another sitting of the candidate (BIO S001).") {
+		t.Errorf("it says: %s", said)
+	}
+	target.Sitting = later
+	if report := s.convokeWith(target, Options{}); report.Seated != 1 {
+		t.Errorf("the later one: %+v", report)
+	}
+}

@@ -22,6 +22,7 @@ import (
 // behind the last seat of their centre (or of the exam, when they chose none).
 type queue struct {
 	exam  seating.Exam
+	only  string               // reference of the one sitting that the run gives; empty: all of the exam
 	lines map[int64]*queueLine // by centre; under 0 all of them
 }
 
@@ -33,8 +34,8 @@ type queueLine struct {
 	waiting  int
 }
 
-func queueFor(ctx context.Context, tx pgx.Tx, organisationID int64, exam seating.Exam, openings *seating.Openings) (queue, error) {
-	q := queue{exam: exam, lines: map[int64]*queueLine{0: {}}}
+func queueFor(ctx context.Context, tx pgx.Tx, organisationID int64, exam seating.Exam, only string, openings *seating.Openings) (queue, error) {
+	q := queue{exam: exam, only: only, lines: map[int64]*queueLine{0: {}}}
 	usable, err := seating.Usable(ctx, tx, organisationID, openings.Sittings())
 	if err != nil {
 		return q, err
@@ -72,6 +73,11 @@ func (q queue) factsOf(miss seating.Miss, centreID int64) problem.Facts {
 		return q.next(centreID)
 	}
 	facts := missFacts(q.exam, miss)
+	if miss.Reason == seating.ReasonClash && q.only != "" {
+		facts["only"] = q.only // of the others it says nothing
+		delete(facts, "every")
+		return facts
+	}
 	if line := q.lines[centreID]; miss.Reason == seating.ReasonClash && line != nil && line.centre != "" {
 		facts["centre"] = line.centre // elsewhere there may be a sitting at another time, and they chose
 	}
@@ -99,7 +105,7 @@ type unseated struct {
 // they were given a sitting of another exam at the same time since. At the end of a run, a place that is
 // free for them came free when the run did not go back any more, and they are told that.
 func (e *execution) judge(ctx context.Context, tx pgx.Tx, p *pass, atEnd bool) error {
-	queue, err := queueFor(ctx, tx, e.campaign.OrganisationID, p.exam, p.openings)
+	queue, err := queueFor(ctx, tx, e.campaign.OrganisationID, p.exam, e.scope.sitting, p.openings)
 	if err != nil {
 		return err
 	}

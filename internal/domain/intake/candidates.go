@@ -38,6 +38,8 @@ type candidateRow struct {
 	accessible bool
 	needsGiven bool
 	locale     string
+
+	contradicted bool // the file gives its reference to people of different names
 }
 
 // person is whom the row speaks of, as far as it says.
@@ -257,7 +259,9 @@ func (k *candidates) identify(v *verdict, r *candidateRow) {
 	switch {
 	case r.reference != "":
 		v.identity = digestOf("reference", r.reference)
-		if lines := k.several.lines[v.identity]; lines != nil {
+		if lines := k.several.lines[v.identity]; lines != nil { // each of the names is looked at by itself, whichever row is the first
+			r.contradicted = true
+			v.identity = digestOf("reference", r.reference, "name", strings.Join(admission.NameWords(r.family, r.given), " "))
 			v.onConflict = conflict{colReference, "reference_contradicted", problem.Facts{"reference": r.reference, "lines": lines}}
 		}
 	case r.birthKey != "":

@@ -157,7 +157,7 @@ func TestCandidates_ReferenceOfPeopleOfDifferentNames(t *testing.T) {
 		"7;Diop;Awa;", "7;Sy;Ada;", // 8, 9
 		"2;Cissé;Moussa;") // 10
 	wantSaid(t, r.Rejected, "3:dossier:reference_contradicted 5:dossier:reference_contradicted 6::copy_of_rejected 7::row_conflict "+
-		"9:dossier:reference_contradicted 10:dossier:reference_contradicted")
+		"9:dossier:reference_of_another 10:dossier:reference_contradicted")
 	wantCounts(t, r, "read 9 created 2 updated 0 unchanged 1 rejected 6 ignored 0")
 	for i := range 2 {
 		if said := i18n.Speak("en").Say("refusal_reference_contradicted", r.Rejected[i].Facts); !strings.Contains(said, "the reference 2 to people of different names, in the lines 3, 5, 10.") {
@@ -166,6 +166,32 @@ func TestCandidates_ReferenceOfPeopleOfDifferentNames(t *testing.T) {
 	}
 	if got := b.text("select string_agg(reference || family_name, ' ' order by reference) from candidate"); got != "1Ba 3Kone 7Diop" {
 		t.Errorf("the candidates are %s", got)
+	}
+}
+
+// Of rows that give a reference that exists to people of different names, those with the name of its bearer are taken, in whichever order
+// they stand, and also where a contact is shared; where none has it, none is.
+func TestCandidates_ReferenceOfTheBearerWhicheverRowIsFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ stored, other string }{
+		"another person":          {"7;Diop;Awa;76123456", "7;Sy;Ada;"},
+		"a sibling with a phone":  {"7;Diop;Awa;76123456", "7;Diop;Moussa;76123456"},
+		"a sibling, and no phone": {"7;Diop;Awa;", "7;Diop;Moussa;"},
+	} {
+		for _, rows := range [][]string{{c.other, c.stored}, {c.stored, c.other}, {c.other, c.stored, c.other}} {
+			b := setup(t, "MATH")
+			b.candidates("dossier;nom;prénom;tél", c.stored)
+			r := b.candidates(append([]string{"dossier;nom;prénom;tél"}, rows...)...)
+			if got := b.text("select string_agg(given_name, ' ') from candidate"); got != "Awa" || r.Unchanged != 1 || r.RejectedCount != len(rows)-1 {
+				t.Errorf("%s, %v: %s is there, %+v", name, rows, got, r.Rejected)
+			}
+		}
+		b := setup(t, "MATH")
+		b.candidates("dossier;nom;prénom;tél", c.stored)
+		r := b.candidates("dossier;nom;prénom;tél", c.other, "7;Koné;Ali;76123456")
+		if got := b.text("select string_agg(given_name, ' ') from candidate"); got != "Awa" || r.RejectedCount != 2 {
+			t.Errorf("%s, and nobody's: %s is there, %+v", name, got, r.Rejected)
+		}
 	}
 }
 

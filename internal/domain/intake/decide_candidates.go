@@ -372,9 +372,9 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 	k.merge(v, r, &after, plan.names)
 	if !exists {
 		k.compareZeros(v, r, plan)
-		if k.several.lines[v.identity] != nil { // of one that exists, the row with their name is theirs
-			v.rejectField(k.importer, v.onConflict.field, v.onConflict.reason, v.onConflict.facts)
-		}
+	}
+	if r.contradicted && !(exists && sameWords(before, r)) { // of one that exists, the rows with their name are theirs
+		v.rejectField(k.importer, v.onConflict.field, v.onConflict.reason, v.onConflict.facts)
 	}
 	if v.outcome == rejected {
 		return
@@ -388,6 +388,11 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 		return
 	}
 	k.add(e, after, plan)
+}
+
+// sameWords tells whether a row has the name that the candidate has.
+func sameWords(stored admission.Filed, r *candidateRow) bool {
+	return slices.Equal(admission.NameWords(stored.FamilyName, stored.GivenName), admission.NameWords(r.family, r.given))
 }
 
 // besideHands lets what somebody wrote over a file stand until a file says something new, and names both.
