@@ -80,7 +80,7 @@ const (
 )
 
 func (m Message) compose() (*gomail.Msg, error) {
-	if !isMessageID(m.bareID()) || CheckAddress(m.From) != nil || m.ReplyTo != "" && CheckAddress(m.ReplyTo) != nil {
+	if !isMessageID(m.bareID()) || CheckAddress(m.From) != nil {
 		return nil, errSender
 	}
 	if CheckAddress(m.To) != nil {
@@ -90,7 +90,7 @@ func (m Message) compose() (*gomail.Msg, error) {
 	// The library's own formatting of names breaks on quotation marks.
 	msg.FromMailAddress(&netmail.Address{Name: cut(remote.OneLine(m.FromName), nameMax), Address: m.From})
 	msg.ToMailAddress(&netmail.Address{Name: cut(remote.OneLine(m.ToName), nameMax), Address: m.To})
-	if m.ReplyTo != "" {
+	if CheckAddress(m.ReplyTo) == nil {
 		msg.ReplyToMailAddress(&netmail.Address{Address: m.ReplyTo})
 	}
 	msg.SetMessageIDWithValue(m.bareID())

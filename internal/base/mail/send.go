@@ -82,12 +82,22 @@ func (m *Message) plain() *Outcome {
 	if m.To, err = plainAddress(m.To); err != nil {
 		return &Outcome{State: Refused, Reason: ReasonUnicodeAddress}
 	}
-	for _, own := range []*string{&m.From, &m.ReplyTo} {
-		if *own, err = plainAddress(*own); err != nil {
-			return &Outcome{State: ChannelDown, Reason: ReasonSender}
-		}
+	if m.From, err = plainAddress(m.From); err != nil {
+		return &Outcome{State: ChannelDown, Reason: ReasonSender}
+	}
+	if m.ReplyTo, err = plainAddress(m.ReplyTo); err != nil { // one organisation's, and the channel is everybody's
+		m.ReplyTo = ""
 	}
 	return nil
+}
+
+// Domain is that of an address, as a server that knows ASCII alone writes it.
+func Domain(address string) string {
+	domain := address[strings.LastIndexByte(address, '@')+1:]
+	if plain, err := idna.Lookup.ToASCII(domain); err == nil {
+		return plain
+	}
+	return domain
 }
 
 // plainAddress writes an address for a server that knows ASCII alone: a domain has a second

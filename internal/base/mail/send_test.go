@@ -290,6 +290,37 @@ func TestSend_RefusesWhatTheServerCannotTake(t *testing.T) {
 	}
 }
 
+// A contact that the server cannot be told is one organisation's: the message goes without it, and the channel goes on.
+func TestSend_WithoutAnAddressForAnswersThatCannotBe(t *testing.T) {
+	t.Parallel()
+	fault := smtpfault.Start(t, nil)
+	conn := dial(t, serverAt(t, fault.URL()))
+	for _, contact := range []string{"hélène@ecole.example", "no address", "secretariat@école.example"} {
+		m := messageTo("awa@example.org")
+		m.ReplyTo = contact
+		if o := conn.Send(t.Context(), m); o.State != mail.Sent {
+			t.Errorf("%s: %+v", contact, o)
+		}
+	}
+	for i, want := range []bool{false, false, true} {
+		if got := strings.Contains(string(fault.Messages()[i].Raw), "Reply-To:"); got != want {
+			t.Errorf("message %d says where to answer: %v", i, got)
+		}
+	}
+}
+
+// A sender whose domain has other letters can send: Message-IDs end with its plain spelling.
+func TestSend_SenderOfADomainOfOtherLetters(t *testing.T) {
+	t.Parallel()
+	fault := smtpfault.Start(t, nil)
+	m := messageTo("awa@example.org")
+	m.From = "convocations@école.example"
+	m.ID = "notice-1@" + mail.Domain(m.From)
+	if o := dial(t, serverAt(t, fault.URL())).Send(t.Context(), m); o.State != mail.Sent || m.ID != "notice-1@xn--cole-9oa.example" {
+		t.Errorf("%s: %+v", m.ID, o)
+	}
+}
+
 func TestSend_UnicodeAddressWhereTheServerKnowsThem(t *testing.T) {
 	t.Parallel()
 	fault := smtpfault.Start(t, nil)

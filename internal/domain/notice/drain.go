@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -150,6 +151,7 @@ func (d *Drainer) hold(ctx context.Context, db *pg.DB) (ended Ended, err error) 
 	if err := d.giveUpLapsed(ctx, db); err != nil {
 		return "", err
 	}
+	failed := map[int64]error{} // organisations of which nothing could be sent: the others' messages leave all the same
 	for looks := 0; ; {
 		organisations, err := d.organisations(ctx, db)
 		if err != nil {
@@ -157,6 +159,9 @@ func (d *Drainer) hold(ctx context.Context, db *pg.DB) (ended Ended, err error) 
 		}
 		met := 0
 		for _, id := range organisations {
+			if failed[id] != nil {
+				continue
+			}
 			if d.spent() {
 				return EndedBudget, nil
 			}
@@ -164,8 +169,12 @@ func (d *Drainer) hold(ctx context.Context, db *pg.DB) (ended Ended, err error) 
 			if errors.Is(err, errLost) {
 				return EndedBusy, nil
 			}
-			if err != nil {
+			if err != nil && ctx.Err() != nil {
 				return "", err
+			}
+			if err != nil {
+				failed[id] = fmt.Errorf("tell the people of organisation %d: %w", id, err)
+				continue
 			}
 			if paused {
 				return EndedDown, nil
@@ -175,6 +184,9 @@ func (d *Drainer) hold(ctx context.Context, db *pg.DB) (ended Ended, err error) 
 		if met > 0 {
 			looks = 0
 			continue
+		}
+		if len(failed) > 0 {
+			return "", errors.Join(slices.Collect(maps.Values(failed))...)
 		}
 		// Nothing is due, or the other channel has what is due locked for a moment.
 		due, err := d.isDue(ctx, db)

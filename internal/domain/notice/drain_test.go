@@ -20,6 +20,38 @@ import (
 	"usher/internal/domain/timeline"
 )
 
+// What of one organisation cannot be worded keeps no message of another from leaving; it is said each time, and stays to be told.
+func TestDrain_OneOrganisationStopsNoOther(t *testing.T) {
+	t.Parallel()
+	first, second := crowd(3), []person{{reference: "X", email: "x@example.org"}}
+	p := seated(t, first...)
+	other := seatedIn(t, p.db, p.url, "lycee", second...)
+	p.convoke(false, first...)
+	other.convoke(false, second...)
+	server := smtpfault.Start(t, nil)
+	d := &Drainer{Channel: ChannelEmail, Carrier: post(t, server), Definitions: definitions(), Holder: "test"}
+	damaged := d.Definitions[KindConvocation]
+	damaged.Compose = func(ctx context.Context, tx pgx.Tx, organisationID int64, due []Due) ([]Message, error) {
+		if organisationID == p.campaign.OrganisationID {
+			return nil, errors.New("damaged")
+		}
+		return wording(ctx, tx, organisationID, due)
+	}
+	d.Definitions[KindConvocation] = damaged
+	for range 2 {
+		if _, _, err := d.Drain(t.Context(), p.db); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("it says %v", err)
+		}
+		if n := len(server.Messages()); n != 1 {
+			t.Errorf("%d messages left, want that of the other organisation", n)
+		}
+	}
+	d.Definitions = definitions()
+	if tally, _, err := d.Drain(t.Context(), p.db); err != nil || tally.Sent != 3+1 {
+		t.Errorf("mended: %+v in all, %v", tally, err)
+	}
+}
+
 // One bad address stops nobody and repeats nobody; who has only a telephone waits for its channel;
 // the sums come out.
 func TestDrain_OneBadAddressStopsNobody(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 
 	"usher/internal/base/mail"
 	"usher/internal/base/problem"
@@ -63,12 +62,7 @@ func (*Post) Repeats() bool { return true }
 func (*Post) AtOnce() int { return 1 }
 
 // Domain is that of the sender's address.
-func (p *Post) Domain() string { return domainOf(p.From) }
-
-func domainOf(address string) string {
-	_, domain, _ := strings.Cut(address, "@")
-	return domain
-}
+func (p *Post) Domain() string { return mail.Domain(p.From) }
 
 // Close ends the connection.
 func (p *Post) Close() error {
@@ -112,7 +106,7 @@ func (MailFolder) Repeats() bool { return true }
 func (MailFolder) AtOnce() int { return 1 }
 
 // Domain is that of the sender's address.
-func (f MailFolder) Domain() string { return domainOf(f.From) }
+func (f MailFolder) Domain() string { return mail.Domain(f.From) }
 
 // Close does nothing.
 func (MailFolder) Close() error { return nil }
