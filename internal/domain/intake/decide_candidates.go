@@ -373,7 +373,7 @@ func (k *candidates) decideRow(e *entry[candidateRow], plan *candidatePlan) {
 	if !exists {
 		k.compareZeros(v, r, plan)
 	}
-	if r.contradicted && !(exists && sameWords(before, r)) { // of one that exists, the rows with their name are theirs
+	if r.contradicted && (!exists || !sameWords(before, r)) { // of one that exists, the rows with their name are theirs
 		v.rejectField(k.importer, v.onConflict.field, v.onConflict.reason, v.onConflict.facts)
 	}
 	if v.outcome == rejected {
