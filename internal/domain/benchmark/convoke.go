@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -427,6 +428,17 @@ func (b *bench) spawn(ctx context.Context, processes int, spawn Spawn) (time.Dur
 		return 0, fmt.Errorf("convoke in %d processes: %w", processes, failed)
 	}
 	return time.Since(began), nil
+}
+
+// alone does something once what was written before is on disk, and tells how long it took; the peak of memory is counted anew. A server
+// on which a checkpoint is forbidden measures with more noise.
+func (b *bench) alone(ctx context.Context, act func(context.Context) error) (time.Duration, error) {
+	_, _ = b.owner.Exec(ctx, `checkpoint`)
+	debug.FreeOSMemory()
+	forgetPeak()
+	began := time.Now()
+	err := act(ctx)
+	return time.Since(began), err
 }
 
 // forgetPeak makes the kernel count the peak memory of this process anew, so that the load does

@@ -103,7 +103,7 @@ select n, n, 'bench-' || n, 'Bench', 'on_sale', 'XOF', 'Africa/Bamako' from gene
 		`insert into gateway (organisation_id, id, name, kind, hook) select n, n, 'g', 'counter', 'h' || n from generate_series(1, $1::int) n where $2::int > 0`,
 		`insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, state, locale, hold_most_at, confirmed_at, actor)
 select 1 + n % $1::int, n, 'r' || n, 'k' || n, '', 'XOF', 'confirmed', 'fr', '2025-01-02', '2025-01-02'::timestamptz + n % 2000000 * interval '1 second', 'a'
-  from generate_series(1, ` + settleReservations + `) n`,
+  from generate_series(1, $2::int) n`,
 		`insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, cancel_fee_minor, currency,
   time_zone, cancelled_at, cancel_reason, refund_minor)
 select r.organisation_id, r.id, t, r.organisation_id, r.organisation_id, '', 5000 + r.id % 100, 5000 + r.id % 100, 125, 0, 'XOF', 'Africa/Bamako',
@@ -130,9 +130,6 @@ select organisation_id, 'received', id, organisation_id, 10000 + id % 100 * 2, '
 	return nil
 }
 
-// settleReservations is how many there are.
-const settleReservations = `$2::int`
-
 // measure does it once where nothing is settled, and looks that everything is then.
 func (b *settling) measure(ctx context.Context, act func(context.Context) error) (time.Duration, error) {
 	for _, statement := range []string{`truncate entry, correction, statement`, `delete from refusal`, `delete from run`} {
@@ -140,18 +137,13 @@ func (b *settling) measure(ctx context.Context, act func(context.Context) error)
 			return 0, fmt.Errorf("empty the tables: %w", err)
 		}
 	}
-	// What was written before is on disk before it begins; a server on which that is forbidden measures with more noise.
-	_, _ = b.owner.Exec(ctx, `checkpoint`)
-	debug.FreeOSMemory()
-	forgetPeak()
-	began := time.Now()
-	if err := act(ctx); err != nil {
+	took, err := b.alone(ctx, act)
+	if err != nil {
 		return 0, err
 	}
-	took := time.Since(began)
 	var statements int
 	var wrong bool
-	err := b.owner.QueryRow(ctx, `
+	err = b.owner.QueryRow(ctx, `
 select (select count(*) from statement),
        (select sum(net_minor) from statement) is distinct from
        (select sum(price_minor - coalesce(refund_minor, 0) - commission_left(commission_minor, price_minor, coalesce(refund_minor, 0))) from line)

@@ -39,7 +39,7 @@ func TestPaper_PDF(t *testing.T) {
 	t.Parallel()
 	reader, err := exec.LookPath("pdftotext")
 	if err != nil {
-		t.Skip("pdftotext is not installed")
+		t.Fatal("pdftotext is needed (package poppler-utils)")
 	}
 	for lang, want := range map[string][]string{
 		"en": {"Statement of October 2026", "What the month leaves", "10,000.00", "Théâtre du Fleuve", "[…] n° 0", "Settled on"},

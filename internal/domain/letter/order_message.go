@@ -175,13 +175,13 @@ func (s story) sums() (sums []sum) {
 
 // toDo says what becomes of the money, and what its reader does now.
 func (s story) toDo(said map[string]any) (lines []string) {
-	switch s.what {
-	case "confirmed", "renamed", "moved", "reminder":
+	switch {
+	case s.hasPapers():
 		lines = append(lines, s.bring(said)...)
 		if s.what == "moved" {
 			lines = append(lines, s.voice.Say("buyer_ask", said))
 		}
-	case "offered", "missed":
+	case s.what == "offered" || s.what == "missed":
 		lines = append(lines, s.voice.Say(map[string]string{"offered": "buyer_offer_do", "missed": "buyer_missed_do"}[s.what], said))
 	default:
 		if s.backMinor() > 0 && s.what != "charged_back" {

@@ -38,8 +38,17 @@ func attachable(ctx context.Context, tx pgx.Tx, organisationID int64, due []noti
 	return ReadTickets(ctx, tx, organisationID, ids, now)
 }
 
-// attach makes the files of an e-mail: with the confirmation, a reminder, and when a name or a place changed, every ticket and its
-// sittings for the calendar; when tickets ended, their sittings as they are now. Nil: there are none.
+// hasPapers tells whether it says what somebody's good tickets are, which go along with it: not of money, and not of tickets that ended.
+func (s story) hasPapers() bool {
+	switch s.what {
+	case "confirmed", "renamed", "moved", "reminder":
+		return true
+	}
+	return false
+}
+
+// attach makes the files of an e-mail: where it has papers, every ticket and its sittings for the calendar; when tickets ended, their
+// sittings as they are now. Nil: there are none.
 func (s story) attach() func() ([]mail.Attachment, error) {
 	of := map[int64]bool{}
 	for _, t := range s.tickets {
@@ -49,7 +58,7 @@ func (s story) attach() func() ([]mail.Attachment, error) {
 	switch {
 	case len(told) == 0:
 		return nil
-	case s.what == "confirmed" || s.what == "renamed" || s.what == "moved" || s.what == "reminder":
+	case s.hasPapers():
 		return told.attach
 	}
 	return func() ([]mail.Attachment, error) {
