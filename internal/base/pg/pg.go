@@ -255,18 +255,32 @@ const PlanAnew = pgx.QueryExecModeCacheDescribe
 func WalkIndexes(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 set local enable_sort = off; set local enable_incremental_sort = off; set local enable_seqscan = off;
-set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`)
+set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
+set local enable_nestloop to default`)
 	if err != nil {
 		return fmt.Errorf("have the transaction walk indexes: %w", err)
 	}
 	return nil
 }
 
-// PlanFreely takes WalkIndexes back for what follows in the transaction.
+// JoinSets lets the statements of this transaction join whole sets, whatever the statistics say: for one that goes through
+// everybody, where a look-up for each row takes twice as long.
+func JoinSets(ctx context.Context, tx pgx.Tx) error {
+	if err := PlanFreely(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `set local enable_nestloop = off`); err != nil {
+		return fmt.Errorf("have the transaction join sets: %w", err)
+	}
+	return nil
+}
+
+// PlanFreely takes WalkIndexes or JoinSets back for what follows in the transaction.
 func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 set local enable_sort to default; set local enable_incremental_sort to default; set local enable_seqscan to default;
-set local enable_bitmapscan to default; set local enable_hashjoin to default; set local enable_mergejoin to default`)
+set local enable_bitmapscan to default; set local enable_hashjoin to default; set local enable_mergejoin to default;
+set local enable_nestloop to default`)
 	if err != nil {
 		return fmt.Errorf("have the transaction plan freely: %w", err)
 	}

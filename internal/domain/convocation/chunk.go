@@ -152,8 +152,15 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 // serveNext seats the next candidates of the filing order.
 func (e *execution) serveNext(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, limit int) (done bool, err error) {
 	read := readEligible
-	if p.again { // an earlier look seated nearly everybody
+	if p.again { // an earlier look seated or refused nearly everybody
 		read = readLeft
+	}
+	if p.again && p.after == (mark{}) {
+		first, found, err := e.firstUnnamed(ctx, tx, p)
+		if err != nil || !found {
+			return err == nil, err
+		}
+		p.after = first.previous()
 	}
 	applicants, err := read(ctx, tx, e.campaign, p.exam.ID, e.scope.centres(), p.after, limit)
 	if err != nil || len(applicants) == 0 {

@@ -94,6 +94,9 @@ type mark struct {
 	id      int64
 }
 
+// previous is the place right before it.
+func (m mark) previous() mark { return mark{m.filedAt, m.id - 1} }
+
 // before tells whether this mark comes earlier in the filing order.
 func (m mark) before(other mark) bool {
 	return m.filedAt.Before(other.filedAt) || m.filedAt.Equal(other.filedAt) && m.id < other.id
@@ -135,6 +138,15 @@ select t.candidate_id, t.filed_at, t.reference, t.family_name, t.given_name, coa
 	}
 	return applicants, nil
 }
+
+// eligibleInSets are those who are eligible ($3: for which exams; $4: whom which centres could take, null: any), as standing
+// says it of one after the other, for a statement that goes through everybody (pg.JoinSets).
+const eligibleInSets = `
+  from candidacy($1, $2) c
+  join registration r on r.organisation_id = $1 and r.campaign_id = $2 and r.candidate_id = c.candidate_id
+ where c.called and r.exam_id = any($3) and ($4::bigint[] is null or c.centre_id is null or c.centre_id = any($4))
+   and not exists (select from claim k where k.organisation_id = $1 and k.candidate_id = c.candidate_id and k.exam_id = r.exam_id
+                      and k.released_at is null)`
 
 // refusedBefore gives the reasons of those whom the run has refused already.
 func (e *execution) refusedBefore(ctx context.Context, tx pgx.Tx, exam seating.Exam, applicants []applicant) (map[string]string, error) {

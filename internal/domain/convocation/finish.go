@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -301,27 +302,29 @@ func (e *execution) mayServe(ctx context.Context, tx pgx.Tx, p *pass, revision a
 
 // someoneUnnamed tells whether anybody waits, up to a mark of the filing order (nil: anywhere), whom this run
 // has neither seated nor refused: released where places are free, they would stand in no list.
-func (e *execution) someoneUnnamed(ctx context.Context, tx pgx.Tx, p *pass, until *mark) (found bool, err error) {
-	if err := pg.WalkIndexes(ctx, tx); err != nil {
-		return false, err
-	}
-	var last mark
-	if until != nil {
-		last = *until
+func (e *execution) someoneUnnamed(ctx context.Context, tx pgx.Tx, p *pass, until *mark) (bool, error) {
+	first, found, err := e.firstUnnamed(ctx, tx, p)
+	return found && (until == nil || !until.before(first)), err
+}
+
+// firstUnnamed is the first of those in the filing order.
+func (e *execution) firstUnnamed(ctx context.Context, tx pgx.Tx, p *pass) (first mark, found bool, err error) {
+	if err := pg.JoinSets(ctx, tx); err != nil {
+		return first, false, err
 	}
 	err = tx.QueryRow(ctx, `
-select exists (
-  select from standing($1, $2) t
-   where t.exam_id = $3 and t.eligible and ($4::bigint[] is null or t.centre_id is null or t.centre_id = any($4))
-     and ($6 or (t.filed_at, t.candidate_id) <= ($7, $8))
-     and (select f.id from refusal f where f.organisation_id = $1 and f.run_id = $5 and f.list = 'refused'
-             and f.item = t.candidate_id || '/' || t.exam_id limit 1) is null)`,
-		pg.PlanAnew, e.campaign.OrganisationID, e.campaign.ID, p.exam.ID, e.scope.centres(), e.holder.RunID,
-		until == nil, last.filedAt, last.id).Scan(&found)
-	if err != nil {
-		return false, fmt.Errorf("look whether anybody is left unnamed: %w", err)
+select c.filed_at, c.candidate_id`+eligibleInSets+`
+   and not exists (select from refusal f where f.organisation_id = $1 and f.run_id = $5 and f.list = 'refused'
+                      and f.candidate_id = c.candidate_id and f.exam_id = r.exam_id)
+ order by c.filed_at, c.candidate_id limit 1`,
+		pg.PlanAnew, e.campaign.OrganisationID, e.campaign.ID, []int64{p.exam.ID}, e.scope.centres(), e.holder.RunID).Scan(&first.filedAt, &first.id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return first, false, pg.WalkIndexes(ctx, tx)
+	case err != nil:
+		return first, false, fmt.Errorf("look for whoever is left unnamed: %w", err)
 	}
-	return found, nil
+	return first, true, pg.WalkIndexes(ctx, tx)
 }
 
 // end is the last transaction of a run. It holds the campaign's lock: so the lists agree with the seats
@@ -466,6 +469,7 @@ with named as materialized (
     select c.*, c.candidate_id not in (select candidate_id from registration where organisation_id = $1 and campaign_id = $2) as unregistered
       from candidacy($1, $2) c) c
    where not called or needs_accessible or not has_email and not has_phone or unregistered),
+elsewhere as materialized (` + seatedElsewhere + `),
 listed (nth, list, candidate_id, reference, family_name, given_name, filed_at, reason, facts) as (` +
 	notCalled + ` union all ` + seatedInDoubt + ` union all ` + unsuitableSeat + ` union all ` + otherCentre + ` union all ` + notReachable + `)
 select list, candidate_id, reference, family_name, given_name, reason, facts from listed order by nth, filed_at, candidate_id`
@@ -513,25 +517,29 @@ select 3, 'attention', c.candidate_id, c.reference, c.family_name, c.given_name,
    and not exists (select from seat p where (p.organisation_id, p.room_id, p.number) = ($1, s.room_id, k.seat_number) and p.accessible)`
 
 // otherCentre lists who sits at another centre than the one that they chose: their sitting was moved there,
-// somebody gave them the seat by hand, or the choice was corrected since. Almost everybody sits where they
-// chose: each claim is looked up by its key ("offset 0" keeps that from becoming a join, which without
-// statistics took longer than the run), and compared with what the sittings offer, which is read once.
+// somebody gave them the seat by hand, or the choice was corrected since.
 const otherCentre = `
 select 4, 'attention', c.id, c.reference, c.family_name, c.given_name, c.filed_at, 'other_centre',
        jsonb_build_object('sitting', s.reference, 'place', r.name || ', ' || v.name, 'seat', coalesce(c.seat_label, ''), 'centre', w.name)
-  from (select c.*, k.sitting_id, k.seat_label
-          from (select * from candidate where organisation_id = $1 and campaign_id = $2 and centre_id is not null) c
-         cross join lateral (select sitting_id, seat_label from claim
-                              where organisation_id = $1 and candidate_id = c.id and exam_id = any($3) and released_at is null offset 0) k
-         where (k.sitting_id, c.centre_id) not in
-               (select s.id, r.centre_id from sitting s join room r on (r.organisation_id, r.id) = ($1, s.room_id)
-                 where s.organisation_id = $1 and s.campaign_id = $2)
-        offset 0) c
+  from elsewhere c
   join sitting s on (s.organisation_id, s.id) = ($1, c.sitting_id)
   join room r on (r.organisation_id, r.id) = ($1, s.room_id)
   join centre v on (v.organisation_id, v.id) = ($1, r.centre_id)
   join centre w on (w.organisation_id, w.id) = ($1, c.centre_id)
  where s.ends_at > clock()`
+
+// seatedElsewhere finds those. Almost everybody sits where they chose: each claim is looked up by its key ("offset 0"
+// keeps that from becoming a join, which without statistics took longer than the run), and compared with what the
+// sittings offer, which is read once. It is a list of its own: joined to the names of centres, everybody was gone
+// through once for each centre.
+const seatedElsewhere = `
+  select c.*, k.sitting_id, k.seat_label
+    from (select * from candidate where organisation_id = $1 and campaign_id = $2 and centre_id is not null) c
+   cross join lateral (select sitting_id, seat_label from claim
+                        where organisation_id = $1 and candidate_id = c.id and exam_id = any($3) and released_at is null offset 0) k
+   where (k.sitting_id, c.centre_id) not in
+         (select s.id, r.centre_id from sitting s join room r on (r.organisation_id, r.id) = ($1, s.room_id)
+           where s.organisation_id = $1 and s.campaign_id = $2)`
 
 // notReachable lists who has a seat and neither e-mail nor phone: somebody must go and tell them.
 const notReachable = `

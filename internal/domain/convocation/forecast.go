@@ -31,13 +31,17 @@ func Foresee(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 		return f, err
 	}
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
+		if err := pg.JoinSets(ctx, tx); err != nil {
+			return err
+		}
 		err := tx.QueryRow(ctx, `
-select count(*), count(*) filter (where has_email), count(*) filter (where has_phone)
-  from standing($1, $2)
- where exam_id = any($3) and ($4 = 0 or centre_id is null or centre_id = $4) and eligible`,
-			c.OrganisationID, c.ID, within.examIDs(), within.centreID).Scan(&f.Eligible, &f.Emails, &f.SMS)
+select count(*), count(*) filter (where c.has_email), count(*) filter (where c.has_phone)`+eligibleInSets,
+			c.OrganisationID, c.ID, within.examIDs(), within.centres()).Scan(&f.Eligible, &f.Emails, &f.SMS)
 		if err != nil {
 			return fmt.Errorf("count who is eligible: %w", err)
+		}
+		if err := pg.PlanFreely(ctx, tx); err != nil {
+			return err
 		}
 		return f.addRetries(ctx, tx, c)
 	})
