@@ -41,8 +41,8 @@ type hold struct {
 	db      *pg.DB
 	channel Channel
 	epoch   int64
-	known   string // what it was paused for
-	doubted bool   // for refusals with the same words
+	known   string // what was said when it was paused
+	why     string // the reason why it was paused
 }
 
 // takeHold takes the channel if nobody holds it and it is not paused, or whoever asks insists: a server
@@ -54,7 +54,7 @@ func takeHold(ctx context.Context, db *pg.DB, channel Channel, holder string, in
 update channel set epoch = epoch + 1, holder = $2, lease_until = clock() + $3::interval
  where name = $1 and (lease_until is null or lease_until < clock() or lease_until > clock() + $5::interval)
    and ($4 or paused_until is null or paused_until <= clock() or paused_until > clock() + $6::interval)
-returning epoch, paused_reply, paused_reason = $7`, channel, holder, holdFor, insist, heldAtMost, pausedAtMost, reasonAlike).Scan(&h.epoch, &h.known, &h.doubted)
+returning epoch, paused_reply, paused_reason`, channel, holder, holdFor, insist, heldAtMost, pausedAtMost).Scan(&h.epoch, &h.known, &h.why)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return h, false, nil

@@ -21,6 +21,7 @@ type delivery struct {
 	newest   int64 // notice about the same subject, when it was worded
 	parcel   Parcel
 	aside    bool                   // it was put aside for a refusal that others got too
+	again    bool                   // it is not the first attempt
 	attach   func() (Parcel, error) // the parcel with what is costly to make
 }
 
@@ -117,7 +118,7 @@ func (d *Drainer) only() (campaignID, eventID int64) {
 // inTurn is the order in which messages leave. After a pause for refusals with the same words it is any order: were it
 // again the same, a list that begins with bad addresses would keep the channel resting.
 func (h hold) inTurn() string {
-	if h.doubted {
+	if h.why == reasonAlike {
 		return `random()`
 	}
 	return `n.urgency, n.id`
@@ -276,7 +277,7 @@ func (d *Drainer) deliveryOf(of installation, p pending, m Message) delivery {
 		Key:       cmp.Or(p.Key, of.key(d.Channel, p.ID, p.Request, cmp.Or(d.Carrier.Domain(), "usher"))),
 		Reference: p.Reference, Address: d.addressOf(m), Name: m.Name, Sender: m.Sender, ReplyTo: m.ReplyTo,
 	}
-	made := delivery{noticeID: p.ID, newest: p.Newest, aside: p.Aside}
+	made := delivery{noticeID: p.ID, newest: p.Newest, aside: p.Aside, again: p.Attempt > 1}
 	if d.Channel == ChannelSMS {
 		parcel.Text = m.SMS
 	} else {

@@ -13,6 +13,7 @@ import (
 // fails at each message must not burn a campaign.
 const (
 	mostEqualRefusals = 5  // in a row
+	mostEqualDelays   = 5  // in a row
 	mostAlike         = 32 // of one message, put aside each time: three days
 	mostUnknownEmails = 3  // in a row
 	mostUnknownSMS    = 1
@@ -27,6 +28,9 @@ const aside = mostDistrust + 15*time.Minute
 // reasonAlike stands on a delivery, and on the channel that rests, for refusals with the same words.
 const reasonAlike = "alike"
 
+// reasonHurried stands on a delivery, and on the channel that rests, where message after message is to come later.
+const reasonHurried = "hurried"
+
 // reasonStopped is what carriers give for our own end: it says nothing of the channel.
 const reasonStopped = string(sms.ReasonStopped)
 
@@ -38,9 +42,12 @@ const reasonStopped = string(sms.ReasonStopped)
 // it is refused again while the channel takes others.
 type distrust struct {
 	channel Channel
-	known   string         // what the channel was paused for, without what differs from message to message
+	known   string         // what was said when the channel was paused, without what differs from message to message
+	hurried bool           // it was paused because it took no more
 	words   string         // of the last refusal, likewise
 	refused int            // in a row, with the same words
+	delayed int            // in a row, to be sent later for the same words
+	later   string         // of the last of those
 	unknown int            // in a row
 	takes   bool           // a message was taken since the channel was taken
 	asked   map[int64]bool // notices that were put aside since then
@@ -77,16 +84,44 @@ func (d *distrust) judge(o Outcome, of delivery) verdict {
 		}
 		v.pause, v.first, v.most = d.unknown >= limit, firstDistrust, mostDistrust
 	case OutcomeRefused:
-		d.unknown = 0
+		d.unknown, d.delayed = 0, 0
 		d.judgeRefusal(&v, of)
+	case OutcomeDeferred:
+		d.unknown, d.refused, d.words = 0, 0, ""
+		d.judgeDelay(&v, of)
 	case OutcomeSent:
 		d.takes = true
 		fallthrough
 	default:
-		d.unknown, d.refused, d.words = 0, 0, ""
+		d.unknown, d.refused, d.words, d.delayed = 0, 0, "", 0
 	}
 	return v
 }
+
+// judgeDelay finds the channel that takes no more for now (so many a minute, a day): the message then waits, and it is no
+// attempt of its own; were it one, a limit that a campaign is longer than would end in failures. A server that greylists
+// says the same to every message too, and once: that alone lets nothing rest, or each message would begin its wait when
+// the ones before it had ended theirs.
+func (d *distrust) judgeDelay(v *verdict, of delivery) {
+	words := alike(v.said)
+	if isPersonal(v.said) {
+		d.delayed = 0
+		return
+	}
+	if words != d.later {
+		d.delayed, d.later = 0, words
+	}
+	if d.channel == ChannelSMS || of.again || hurried.MatchString(v.said) {
+		d.delayed++
+	}
+	stillSo := d.hurried && !d.takes && words == d.known
+	if stillSo || d.delayed >= mostEqualDelays {
+		v.State, v.Reason, v.pause = OutcomeDown, reasonHurried, true
+	}
+}
+
+// hurried are the words of servers that take only so much at a time.
+var hurried = regexp.MustCompile(`(?i)too (many|much|fast|quick|frequent)|\brate\b|\blimit|quota|throttl|slow(ing)? down|\bbusy\b|exceeded|trop de|demasiad[oa]s`)
 
 // judgeRefusal finds the refusal that everybody gets: the message is then not at fault, and waits. The channel rests after
 // a few in a row, or when whoever insists would ask a second time. What was put aside and is refused again before anything

@@ -158,3 +158,91 @@ func TestDrain_BadNumbersInARowStopNobody(t *testing.T) {
 	}
 	equal(t, "the sums", p.counts(), Counts{Told: 6, Untold: 6, People: 6})
 }
+
+// taking takes so many messages, and asks the others to come later.
+func taking(most int, reply string) smtpfault.Rule {
+	return func(at smtpfault.At) string {
+		if at.Phase != smtpfault.Recipient {
+			return smtpfault.GoOn
+		}
+		if most--; most < 0 {
+			return reply
+		}
+		return smtpfault.GoOn
+	}
+}
+
+// A server that takes so many messages at a time, and then asks to come later, is obeyed: everybody is told once, nobody is
+// given up, and hardly an attempt is spent on a server that takes none.
+func TestDrain_ALimitOfTheServerFailsNobody(t *testing.T) {
+	t.Parallel()
+	const people, atATime = 60, 4 // more turns than a message has attempts
+	for name, reply := range map[string]string{
+		"in words that say so":   "451 4.7.1 too many messages, slow down",
+		"in words of any kind":   "451 we are sorry",
+		"for the sender's quota": "452 4.3.1 quota exceeded, come back tomorrow",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := crowd(people)
+			p := seated(t, all...)
+			p.convoke(false, all...)
+			server := smtpfault.Start(t, nil)
+			looks := 0
+			for ; looks < 2*mostAttempts && p.counts().Told < people; looks++ {
+				server.Follow(taking(atATime, reply))
+				p.drain(p.later(time.Duration(looks)*12*time.Hour), ChannelEmail, post(t, server))
+			}
+			equal(t, "the sums", p.counts(), Counts{Told: people})
+			equal(t, "messages taken", len(server.Messages()), people)
+			if most := p.number(`select max(n) from (select count(*) as n from delivery where state = 'deferred' group by notice_id) d`); looks <= mostAttempts || most > 4 {
+				t.Errorf("%d attempts of one message were spent on a server that took none, in %d looks", most, looks)
+			}
+		})
+	}
+}
+
+// A gateway that wants every message later, for longer than a message is tried, loses none: the channel says what it waits for.
+func TestDrain_AGatewayThatIsAlwaysBusyFailsNobody(t *testing.T) {
+	t.Parallel()
+	all := phones(8)
+	p := seated(t, all...)
+	p.convoke(false, all...)
+	busy := true
+	gateway := gatewaytest.Start(t, func(gatewaytest.Message, int) gatewaytest.Act {
+		if busy {
+			return gatewaytest.Act{Status: 429}
+		}
+		return gatewaytest.Act{}
+	})
+	for i := range 2 * mostAttempts {
+		_, ended := p.drain(p.later(time.Duration(i)*12*time.Hour), ChannelSMS, texts(t, gateway.TwilioURL()))
+		if i > 0 {
+			equal(t, "the end of a look", ended, EndedDown)
+		}
+	}
+	equal(t, "the sums while it lasts", p.counts(), Counts{Pending: 8, People: 8, SMS: 8})
+	pause, paused, err := Paused(t.Context(), p.later(time.Duration(2*mostAttempts-1)*12*time.Hour), ChannelSMS)
+	p.must(err)
+	equal(t, "what it waits for", fmt.Sprint(paused, " ", pause.Reason), "true hurried")
+	busy = false
+	p.drain(p.later(30*24*time.Hour), ChannelSMS, texts(t, gateway.TwilioURL()))
+	equal(t, "the sums after it", p.counts(), Counts{Told: 8})
+	equal(t, "messages taken", len(gateway.Messages()), 8)
+}
+
+// A server that greylists wants each message later, once, in the same words: each begins its wait at once.
+func TestDrain_GreylistedInARowAllAtOnce(t *testing.T) {
+	t.Parallel()
+	const people = 3 * mostEqualDelays
+	all := crowd(people)
+	p := seated(t, all...)
+	p.convoke(false, all...)
+	server := smtpfault.Start(t, smtpfault.Once(smtpfault.Recipient, "451 4.7.1 Greylisting in action, please come back later"))
+	tally, ended := p.drain(p.db, ChannelEmail, post(t, server))
+	equal(t, "the first look", tally, Tally{Deferred: people})
+	equal(t, "its end", ended, EndedEmpty)
+	equal(t, "put back without an attempt", p.number(`select count(*) from delivery where state = 'down'`), 0)
+	p.drain(p.later(time.Hour), ChannelEmail, post(t, server))
+	equal(t, "the sums", p.counts(), Counts{Told: people})
+}

@@ -147,7 +147,7 @@ func (d *Drainer) hold(ctx context.Context, db *pg.DB) (ended Ended, err error) 
 		left := h.leave(context.WithoutCancel(ctx))
 		err = errors.Join(err, left)
 	}()
-	d.distrust = distrust{channel: d.Channel, known: alike(h.known)}
+	d.distrust = distrust{channel: d.Channel, known: alike(h.known), hurried: h.why == reasonHurried}
 	if err := d.giveUpLapsed(ctx, db); err != nil {
 		return "", err
 	}
