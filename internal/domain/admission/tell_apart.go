@@ -13,43 +13,73 @@ import (
 	"usher/internal/domain/timeline"
 )
 
+// Pair is two candidates of whom somebody said whether they are two people.
+type Pair struct {
+	Two     [2]Candidate // in the order in which they were named
+	Changed bool         // false: it was so before
+	Alike   bool         // as they are filed now, they would be named as perhaps one
+}
+
 // TellApart says of two candidates that they are two people, though they look like one: no run and no import names them
-// together again. It gives them in the order in which they were named; said twice it changes nothing.
-func TellApart(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, other string) (two [2]Candidate, err error) {
+// together again. Said twice it changes nothing.
+func TellApart(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, other string) (Pair, error) {
+	return sayOfPair(ctx, db, actor, slug, [2]string{reference, other}, "candidates_told_apart", `
+insert into told_apart (organisation_id, campaign_id, candidate_id, other_id, actor) values ($1, $2, least($3::bigint, $4), greatest($3::bigint, $4), $5)
+    on conflict do nothing`, true)
+}
+
+// DoubtAgain takes back what TellApart said: they are named again for as long as they look like one person.
+func DoubtAgain(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, other string) (Pair, error) {
+	return sayOfPair(ctx, db, actor, slug, [2]string{reference, other}, "candidates_doubted_again", `
+delete from told_apart where organisation_id = $1 and campaign_id = $2 and candidate_id = least($3::bigint, $4) and other_id = greatest($3::bigint, $4)`, false)
+}
+
+// sayOfPair does it with a statement that takes organisation, campaign and the two, and the actor's name if it is to be kept.
+func sayOfPair(
+	ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, named [2]string, kind timeline.Kind, statement string, withActor bool,
+) (pair Pair, err error) {
 	if err := account.Allow(actor, account.Manage); err != nil {
-		return two, err
+		return pair, err
 	}
 	c, err := FindCampaign(ctx, db, actor, slug)
 	if err != nil {
-		return two, err
+		return pair, err
 	}
 	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
-		for i, named := range []string{reference, other} {
-			if two[i], err = FindCandidate(ctx, tx, c, named); err != nil {
+		two := &pair.Two
+		for i, reference := range named {
+			if two[i], err = FindCandidate(ctx, tx, c, reference); err != nil {
 				return err
 			}
 		}
 		if two[0].ID == two[1].ID {
 			return problem.Invalid("told_apart_of_one", problem.Facts{"reference": two[0].Reference, "name": two[0].Name()})
 		}
-		tag, err := tx.Exec(ctx, `
-insert into told_apart (organisation_id, campaign_id, candidate_id, other_id, actor) values ($1, $2, least($3::bigint, $4), greatest($3::bigint, $4), $5)
-    on conflict do nothing`, c.OrganisationID, c.ID, two[0].ID, two[1].ID, actor.Name)
+		filed, err := FiledOf(ctx, tx, c, []int64{two[0].ID, two[1].ID})
 		if err != nil {
-			return fmt.Errorf("tell two candidates apart: %w", err)
+			return err
 		}
-		if tag.RowsAffected() == 0 {
+		pair.Alike = PerhapsSame(filed[two[0].ID].Person(), filed[two[1].ID].Person())
+		arguments := []any{c.OrganisationID, c.ID, two[0].ID, two[1].ID}
+		if withActor {
+			arguments = append(arguments, actor.Name)
+		}
+		tag, err := tx.Exec(ctx, statement, arguments...)
+		if err != nil {
+			return fmt.Errorf("say whether two candidates are two people: %w", err)
+		}
+		if pair.Changed = tag.RowsAffected() > 0; !pair.Changed {
 			return nil
 		}
 		entry := func(one, other Candidate) timeline.Entry {
 			return timeline.Entry{
-				Kind: "candidates_told_apart", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: one.ID},
+				Kind: kind, Subject: timeline.Subject{CampaignID: c.ID, CandidateID: one.ID},
 				Facts: map[string]string{"candidate": one.Name(), "reference": one.Reference, "other": other.Name(), "other_reference": other.Reference},
 			}
 		}
 		return timeline.Record(ctx, tx, c.OrganisationID, actor, entry(two[0], two[1]), entry(two[1], two[0]))
 	})
-	return two, err
+	return pair, err
 }
 
 // ToldApart are the candidates of whom somebody said that they are two people: candidate → the others.

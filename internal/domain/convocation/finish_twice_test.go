@@ -61,6 +61,11 @@ func TestConvoke_PerhapsTwiceIsNamed(t *testing.T) {
 		s.must(err)
 	}
 	s.equal("told apart", s.list(s.convoke(), run.ListAttention), want[2:])
+	_, err := admission.DoubtAgain(t.Context(), s.db, s.actor, s.campaign.Slug, "C0002", "C0001")
+	s.must(err)
+	s.equal("taken back", s.list(s.convoke(), run.ListAttention), want)
+	_, err = admission.TellApart(t.Context(), s.db, s.actor, s.campaign.Slug, "C0002", "C0001")
+	s.must(err)
 
 	// Decided: one of the two gives the seat back and is called no more.
 	for _, reference := range []string{"C0002", "C0004", "C0010"} {
@@ -71,7 +76,7 @@ func TestConvoke_PerhapsTwiceIsNamed(t *testing.T) {
 		s.must(err)
 	}
 	s.equal("decided", s.list(s.convoke(), run.ListAttention), []string{})
-	_, _, err := admission.ChangeStatus(t.Context(), s.db, s.actor, s.campaign.Slug, "C0009", "rejected") // and keeps the seat
+	_, _, err = admission.ChangeStatus(t.Context(), s.db, s.actor, s.campaign.Slug, "C0009", "rejected") // and keeps the seat
 	s.must(err)
 	_, _, err = admission.ChangeStatus(t.Context(), s.db, s.actor, s.campaign.Slug, "C0010", "accepted")
 	s.must(err)

@@ -127,6 +127,10 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := admission.TellApart(ctx, s.db, at.actor, at.campaign, "C0001", "C0002")
 			return err
 		},
+		"admission.DoubtAgain": func(ctx context.Context, at at) error {
+			_, err := admission.DoubtAgain(ctx, s.db, at.actor, at.campaign, "C0001", "C0002")
+			return err
+		},
 		"admission.EditStatus": func(ctx context.Context, at at) error {
 			_, err := admission.EditStatus(ctx, s.db, at.actor, at.campaign, "accepted", func(s *admission.Status) { s.Label = "Stolen" })
 			return err

@@ -163,16 +163,32 @@ type candidateDistinct struct {
 	Campaign  string `required:"" help:"Short name of the campaign."`
 	Candidate string `arg:"" help:"Reference of the one."`
 	Other     string `arg:"" help:"Reference of the other."`
+	Undo      bool   `help:"Take it back: they are named again for as long as they look like one person."`
 }
 
 func (c candidateDistinct) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	two, err := admission.TellApart(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Other)
+	say, sentence := admission.TellApart, "cli_told_apart"
+	if c.Undo {
+		say, sentence = admission.DoubtAgain, "cli_doubted_again"
+	}
+	pair, err := say(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Other)
 	if err != nil {
 		return err
 	}
-	facts := map[string]any{"candidate": two[0].Reference, "name": two[0].Name(), "other": two[1].Reference, "other_name": two[1].Name()}
-	return s.done("cli_told_apart", facts, facts)
+	two := pair.Two
+	facts := map[string]any{
+		"candidate": two[0].Reference, "name": two[0].Name(), "other": two[1].Reference, "other_name": two[1].Name(),
+		"changed": pair.Changed, "alike": pair.Alike,
+	}
+	if !pair.Changed {
+		sentence += "_already"
+	}
+	if err := s.done(sentence, facts, facts); err != nil || pair.Alike || s.line.JSON {
+		return err
+	}
+	s.say("cli_pair_not_alike", facts)
+	return nil
 }
