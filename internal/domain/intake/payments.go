@@ -31,13 +31,15 @@ type paymentRow struct {
 	method     string
 	receivedAt *time.Time
 	receipt    string
+	several    []any  // the lines in which the file gives its receipt to several people or amounts
 	base       digest // what a row without a receipt number says; zero: it has one
 	nth        int    // among the rows of the file that say the same, from 1
 }
 
 // payments is an import of payments.
 //
-// A row with a receipt number is that receipt. Of rows without one, those that say the same are
+// A row with a receipt number is that receipt; of rows that give one new receipt to several people, or several amounts, none is
+// taken. Of rows without one, those that say the same are
 // counted: a list that was imported before, or that shares at least half of its rows without
 // receipts with one that was, is the same list, and its n-th equal row is the n-th equal payment. Where so much of that list
 // is missing that the file may be another one, the row is named all the same: its payment may be a second one.
@@ -45,7 +47,8 @@ type paymentRow struct {
 // swallowed: the row is rejected and asks for a receipt number or a time.
 type payments struct {
 	*importer
-	inFile map[digest]int // equal rows without a receipt number
+	inFile  map[digest]int // equal rows without a receipt number
+	several contradictions // receipts of several people or amounts
 
 	withoutReceipt int // rows without a receipt number, as the first pass counted them
 
@@ -66,16 +69,19 @@ func (k *payments) check(context.Context, pgx.Tx) error { return nil }
 
 // prepare counts the equal rows of the file and finds the lists that it is a version of.
 func (k *payments) prepare(ctx context.Context) error {
-	_, err := k.file.eachRow(ctx, func(row sheet.Row) error {
+	err := k.several.find(ctx, k.file, func(row sheet.Row) {
 		e := &entry[paymentRow]{verdict: verdict{line: row.Line, row: row}}
 		k.readRow(&e.verdict)
 		k.read(e)
-		if e.outcome == pending && e.record.base != (digest{}) {
-			k.inFile[e.record.base]++
+		switch r := e.record; {
+		case e.outcome != pending:
+		case r.receipt != "":
+			k.several.note(e.identity, digestOf(foldReference(r.candidate), strconv.FormatInt(r.minor, 10)), row.Line)
+		default:
+			k.inFile[r.base]++
 			k.withoutReceipt++
-			k.payers[foldReference(e.record.candidate)] = true
+			k.payers[foldReference(r.candidate)] = true
 		}
-		return nil
 	})
 	if err != nil {
 		return err
@@ -215,6 +221,9 @@ func (k *payments) read(e *entry[paymentRow]) {
 	case r.receipt != "":
 		v.identity = digestOf("receipt", r.receipt)
 		v.onConflict = conflict{colReceipt, "receipt_conflict", problem.Facts{"receipt": r.receipt}}
+		if r.several = k.several.lines[v.identity]; r.several != nil && k.nth != nil { // each is looked at by itself, whichever row is the first
+			v.identity = digestOf("receipt", r.receipt, foldReference(r.candidate), strconv.FormatInt(r.minor, 10))
+		}
 	case r.receivedAt == nil:
 		v.rejectField(k.importer, colReceivedAt, "received_at_missing", nil)
 	default:
@@ -374,6 +383,10 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 		r.candidate, v.reference, v.name = candidate.Reference, candidate.Reference, candidate.Name()
 	}
 	if r.receipt != "" && k.decideReceipt(v, r, plan.receipts[r.receipt]) {
+		return
+	}
+	if r.several != nil { // of one that is recorded, the rows that say the same of it are its repeats
+		v.rejectField(k.importer, colReceipt, "receipt_contradicted", problem.Facts{"receipt": r.receipt, "lines": r.several})
 		return
 	}
 	if r.receipt == "" && k.decideEqual(v, r, plan.equal[r.base]) {

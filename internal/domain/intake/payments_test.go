@@ -121,8 +121,29 @@ func TestPayments_RowsAtFault(t *testing.T) {
 	r = b.payments(payHeader, "000001;1000;cash;05/05/2126;R-10")
 	wantSaid(t, r.Warnings, "2:reçu le:received_in_future")
 	r = b.payments(payHeader, "000002;1000;cash;05/05/2026;R-11", "000002;1000;cash;05/05/2026;R-11", "000002;2000;cash;05/05/2026;R-11")
-	wantCounts(t, r, "read 3 created 1 updated 0 unchanged 1 rejected 1 ignored 0")
-	wantSaid(t, r.Rejected, "4:n° de reçu:receipt_conflict")
+	wantCounts(t, r, "read 3 created 0 updated 0 unchanged 0 rejected 3 ignored 0")
+	wantSaid(t, r.Rejected, "2:n° de reçu:receipt_contradicted 3::copy_of_rejected 4:n° de reçu:receipt_contradicted")
+	r = b.payments(payHeader, "000002;1000;cash;05/05/2026;R-11", "000002;1000;card;05/05/2026;R-11")
+	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 0 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "3:n° de reçu:receipt_conflict")
+}
+
+// A receipt that a file gives to two people is nobody's, whichever row comes first; of one that is recorded, its own rows are.
+func TestPayments_AReceiptOfTwoPeople(t *testing.T) {
+	t.Parallel()
+	b := payers(t)
+	lines := []string{payHeader, "000001;5000;cash;05/05/2026;R-7", "000002;5000;cash;05/05/2026;R-8", "000002;5000;cash;06/05/2026;R-7"}
+	r := b.payments(lines...)
+	wantCounts(t, r, "read 3 created 1 updated 0 unchanged 0 rejected 2 ignored 0")
+	wantSaid(t, r.Rejected, "2:n° de reçu:receipt_contradicted 4:n° de reçu:receipt_contradicted")
+	said := i18n.Speak("en").Say("refusal_receipt_contradicted", r.Rejected[0].Facts)
+	if !strings.Contains(said, "the receipt R-7 to different people or amounts, in the lines 2, 4.") {
+		t.Error(said)
+	}
+	wantCounts(t, b.payments(payHeader, lines[3]), "read 1 created 1 updated 0 unchanged 0 rejected 0 ignored 0")
+	r = b.payments(lines...)
+	wantCounts(t, r, "read 3 created 0 updated 0 unchanged 2 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "2:n° de reçu:receipt_used")
 }
 
 // Money that was recorded stays a repeat when the status no longer opens payment.
