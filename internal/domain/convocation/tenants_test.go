@@ -87,6 +87,10 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := InStatus(ctx, s.db, at.actor, at.campaign, "accepted")
 			return err
 		},
+		"convocation.Search": func(ctx context.Context, at at) error {
+			_, err := Search(ctx, s.db, at.actor, at.campaign, Wanted{Text: "Awa"})
+			return err
+		},
 		"convocation.Explain": func(ctx context.Context, at at) error {
 			_, err := Explain(ctx, s.db, at.actor, at.campaign, "C0001")
 			return err

@@ -10,6 +10,7 @@ import (
 )
 
 type candidateCommand struct {
+	Find   candidateFind   `cmd:"" help:"Find candidates by any spelling of their names, by reference, phone or e-mail."`
 	Status candidateStatus `cmd:"" help:"Move a candidate to another status."`
 	Waive  candidateWaive  `cmd:"" help:"Waive a candidate's fee."`
 	Edit   candidateEdit   `cmd:"" help:"Correct a candidate's name, address, centre, needs or language by hand."`

@@ -17,6 +17,7 @@ func (s *site) consoleRoutes() []route {
 	return []route{
 		{path: "/campaigns", get: s.campaigns},
 		{path: "/campaigns/{slug}", get: s.campaignHome},
+		{path: "/campaigns/{slug}/candidates", get: s.candidates},
 		{path: "/campaigns/{slug}/forecast", get: s.preview},
 		{path: "/campaigns/{slug}/convoke", post: s.convoke},
 		{path: "/campaigns/{slug}/untold", get: s.untold},
