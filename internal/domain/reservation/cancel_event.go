@@ -28,7 +28,7 @@ type EventCancellation struct {
 	Due          i18n.Money // that is to go back because of this call
 }
 
-// CancelEvent says that an event does not take place. All its tickets end and their seats are free; what was paid for them is due
+// CancelEvent says that an event does not take place. All its tickets end, their seats and the rooms of what had not ended are free; what was paid for them is due
 // back, whole and without a fee. What else is in the same carts stays. It goes chunk by chunk, each in its own transaction: called
 // again, after a crash or by mistake, it does what is left and nothing twice.
 func CancelEvent(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reason string) (done EventCancellation, err error) {
@@ -44,8 +44,11 @@ func CancelEvent(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, rea
 	}
 	err = db.Tx(ctx, []int64{e.OrganisationID}, func(tx pgx.Tx) error {
 		_, changed, err := event.Cancel(ctx, tx, actor, e.OrganisationID, e.ID)
+		if err != nil {
+			return err
+		}
 		done.Already = !changed
-		return err
+		return seating.CancelSittingsOf(ctx, tx, e.OrganisationID, e.ID)
 	})
 	if err != nil {
 		return done, err

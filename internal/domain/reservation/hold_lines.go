@@ -101,13 +101,23 @@ func total(lines []drawn, had tally) tally {
 	return all
 }
 
+// checkOpen refuses a sitting that is closed or cancelled. That it does not take place because the event does not is the event's
+// to say (event.Offer.CheckWindow).
+func checkOpen(offer event.Offer, sitting seating.HeldSitting) error {
+	facts := problem.Facts{"event": offer.Event.Name, "sitting": sitting.Reference}
+	switch {
+	case sitting.Closed:
+		return problem.Refused("event_sitting_closed", facts)
+	case sitting.Cancelled && offer.Event.State != event.Cancelled:
+		return problem.Refused("event_sitting_cancelled", facts)
+	}
+	return nil
+}
+
 // kindsOf finds the kinds of a part's tickets, and refuses those that are not sold for its sitting now.
 func kindsOf(part *askedPart, offer event.Offer, now time.Time) error {
-	if part.sitting.Closed {
-		return problem.Refused("event_sitting_closed", problem.Facts{"event": offer.Event.Name, "sitting": part.sitting.Reference})
-	}
-	if part.sitting.Cancelled {
-		return problem.Refused("event_sitting_cancelled", problem.Facts{"event": offer.Event.Name, "sitting": part.sitting.Reference})
+	if err := checkOpen(offer, part.sitting); err != nil {
+		return err
 	}
 	times := event.SittingTimes{Reference: part.sitting.Reference, StartsAt: part.sitting.StartsAt, EndsAt: part.sitting.EndsAt}
 	part.kinds = make([]event.Kind, part.tickets())

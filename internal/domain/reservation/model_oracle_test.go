@@ -48,7 +48,7 @@ func (b *book) moveTo(sitting, room string, begins time.Duration) (refusals []st
 		return nil
 	}
 	for other, there := range b.where {
-		if other != sitting && there.room == room && there.begins == begins { // a cancelled event keeps its rooms
+		if other != sitting && there.room == room && there.begins == begins && !b.off[eventOf(other)] {
 			refusals = append(refusals, "room_busy")
 		}
 	}

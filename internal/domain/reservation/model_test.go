@@ -1164,7 +1164,7 @@ func (s *shop) halfCancelEvent() {
 	s.do("half-cancel revue", nil, func() error {
 		return s.db.Tx(s.Context(), []int64{1}, func(tx pgx.Tx) error {
 			_, _, err := event.Cancel(s.Context(), tx, s.admin, 1, 3)
-			return err
+			return errors.Join(err, seating.CancelSittingsOf(s.Context(), tx, 1, 3))
 		})
 	}, func() { s.off["revue"] = true })
 }

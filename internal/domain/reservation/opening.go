@@ -67,11 +67,8 @@ func (o *Opening) Ends(kindID int64) (time.Time, error) {
 }
 
 func offerEnds(sale event.Offer, kind event.Kind, sitting seating.HeldSitting, now time.Time) (until time.Time, err error) {
-	if sitting.Closed {
-		return until, problem.Refused("event_sitting_closed", problem.Facts{"event": sale.Event.Name, "sitting": sitting.Reference})
-	}
-	if sitting.Cancelled {
-		return until, problem.Refused("event_sitting_cancelled", problem.Facts{"event": sale.Event.Name, "sitting": sitting.Reference})
+	if err := checkOpen(sale, sitting); err != nil {
+		return until, err
 	}
 	times := event.SittingTimes{Reference: sitting.Reference, StartsAt: sitting.StartsAt, EndsAt: sitting.EndsAt}
 	if err := sale.CheckWindow(kind, times, now); err != nil {

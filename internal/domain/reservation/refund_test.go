@@ -434,6 +434,16 @@ func TestCancelEvent_OneOfTwo(t *testing.T) {
 	again, err := CancelEvent(t.Context(), b.db, b.admin, "rock", "the band is ill")
 	b.must(err)
 	b.equal("again", fmt.Sprint(again.Already, again.Tickets), "true 0")
+
+	// The room is free for somebody else, what is cancelled stands on its page as before, and what had ended is as it was.
+	b.exec(`insert into event (organisation_id, id, slug, name, currency, time_zone, state) values (1, 6, 'jazz', 'Jazz', 'EUR', 'Europe/Paris', 'draft')`)
+	b.exec(`insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from) values
+  (1, 90, 6, 9, 'J1', '2026-06-01 20:00Z', '2026-06-01 23:00Z', 30, 'room')`)
+	sold, err := seating.SoldSittings(t.Context(), b.db, b.admin, "rock")
+	b.must(err)
+	if len(sold) != 1 || sold[0].Reference != "R1" {
+		t.Errorf("the sittings of what is cancelled: %+v", sold)
+	}
 }
 
 // C33: a dispute that is won leaves no line of money; one that is lost leaves two, once, at the instant at which it happened.

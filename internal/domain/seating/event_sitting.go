@@ -25,14 +25,15 @@ func (s EventSitting) Times() event.SittingTimes {
 	return event.SittingTimes{Reference: s.Reference, StartsAt: s.StartsAt, EndsAt: s.EndsAt}
 }
 
+// Those that were cancelled are none, but for what was cancelled with the event: that is what does not take place.
 const eventSittingColumns = `
 select s.id, s.reference, 0::bigint as exam_id, '' as exam, r.centre_id, c.name as centre, s.room_id, r.name as room,
        e.time_zone as zone, s.starts_at, s.ends_at, s.places, s.places_from, s.seats_at_door, s.revision, s.event_id, r.plan_revision
   from sitting s
- cross join lateral (select time_zone from event where organisation_id = s.organisation_id and id = s.event_id offset 0) e
+ cross join lateral (select time_zone, state, cancelled_at from event where organisation_id = s.organisation_id and id = s.event_id offset 0) e
  cross join lateral (select centre_id, name, plan_revision from room where organisation_id = s.organisation_id and id = s.room_id offset 0) r
  cross join lateral (select name from centre where organisation_id = s.organisation_id and id = r.centre_id offset 0) c
- where s.organisation_id = $1 and s.event_id = $2 and s.cancelled_at is null`
+ where s.organisation_id = $1 and s.event_id = $2 and (s.cancelled_at is null or e.state = 'cancelled' and s.cancelled_at >= e.cancelled_at)`
 
 // EventSittings lists the sittings of an event in their order.
 func EventSittings(ctx context.Context, tx pgx.Tx, organisationID, eventID int64) ([]EventSitting, error) {
@@ -103,7 +104,7 @@ func countSold(ctx context.Context, tx pgx.Tx, e event.Event, sold []SoldSitting
 select s.id, k.sold, k.held from sitting s
  cross join lateral (select count(*) filter (where expires_at is null)::int as sold, count(*) filter (where expires_at > clock())::int as held
                        from claim where organisation_id = $1 and sitting_id = s.id and released_at is null) k
- where s.organisation_id = $1 and s.event_id = $2 and s.cancelled_at is null`, e.OrganisationID, e.ID)
+ where s.organisation_id = $1 and s.event_id = $2`, e.OrganisationID, e.ID)
 	if err != nil {
 		return fmt.Errorf("count what is taken: %w", err)
 	}

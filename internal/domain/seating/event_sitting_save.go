@@ -282,11 +282,15 @@ func CancelEventSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, sl
 	return cancelled, err
 }
 
-// CancelSittingsOf takes sittings of an event (none named: all of them) out of their rooms, so that these are free for others. What
-// becomes of tickets there is the caller's.
+// CancelSittingsOf takes sittings of an event (none named: all that have not ended) out of their rooms, so that these are free for
+// others. What becomes of tickets there is the caller's.
 func CancelSittingsOf(ctx context.Context, tx pgx.Tx, organisationID, eventID int64, sittingIDs ...int64) error {
-	if _, err := tx.Exec(ctx, `update sitting set cancelled_at = clock()
- where organisation_id = $1 and event_id = $2 and cancelled_at is null and ($3::bigint[] is null or id = any($3))`,
+	if _, err := tx.Exec(ctx, `
+with taken as (
+  select id from sitting
+   where organisation_id = $1 and event_id = $2 and cancelled_at is null and (id = any($3::bigint[]) or $3 is null and ends_at > clock())
+   order by id for no key update)
+update sitting set cancelled_at = clock() where organisation_id = $1 and id in (select id from taken)`,
 		organisationID, eventID, sittingIDs); err != nil {
 		return fmt.Errorf("cancel the sittings: %w", err)
 	}
