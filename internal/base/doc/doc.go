@@ -28,6 +28,8 @@ type Options struct {
 	Lang      string    // BCP 47; what a screen reader speaks
 	At        time.Time // when it was made: the only instant in the file
 	Landscape bool
+	Width     float64 // of a slip that is no A4, with its Height; 0: A4
+	Height    float64
 	Margin    float64 // on all four sides; 0: 15
 
 	// Header draws the head of a page and says where its content begins; nil: at the margin.
@@ -69,7 +71,12 @@ func New(o Options) *Document {
 	if o.Landscape {
 		orientation, d.width, d.height = "L", longSide, shortSide
 	}
-	d.pdf = fpdf.New(orientation, "mm", "A4", "")
+	size := fpdf.SizeType{Wd: shortSide, Ht: longSide}
+	if o.Width > 0 {
+		d.width, d.height = o.Width, o.Height
+		size = fpdf.SizeType{Wd: o.Width, Ht: o.Height}
+	}
+	d.pdf = fpdf.NewCustom(&fpdf.InitType{OrientationStr: orientation, UnitStr: "mm", Size: size})
 	d.pdf.SetCatalogSort(true)
 	d.pdf.SetCreationDate(o.At.UTC())
 	d.pdf.SetModificationDate(o.At.UTC())

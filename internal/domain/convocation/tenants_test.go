@@ -48,6 +48,7 @@ var looksNothingUp = map[string]bool{
 	"seating.SetVenueCapacities": true, "seating.LayPlan": true, "seating.ChangePlan": true, "seating.AddRoom": true, "seating.SetTimeZone": true, "intake.Plan": true,
 	"admission.AddCampaign": true, "admission.SetInstructions": true,
 	"payment.AddGateway": true, "payment.Gateways": true, "payment.EditGateway": true, "payment.DisableGateway": true, "payment.RotateGateway": true, "payment.Open": true,
+	"payment.ReadReceipt": true, "payment.PrintReceipt": true, "payment.ReadDay": true, "payment.CountDrawer": true, "payment.EachLine": true,
 	"convocation.Execute": true, // of a run: its campaign is the run's
 }
 
@@ -297,6 +298,33 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 		},
 		"payment.Open": func(ctx context.Context, at at) error {
 			_, _, err := payment.Open(ctx, s.db, at.actor, s.org, false, 1)
+			return err
+		},
+		"payment.ReadReceipt": func(ctx context.Context, at at) error {
+			_, err := payment.ReadReceipt(ctx, s.db, at.actor, s.org, "2026-000001")
+			return err
+		},
+		"payment.PrintReceipt": func(ctx context.Context, at at) error {
+			_, err := payment.PrintReceipt(ctx, s.db, at.actor, s.org, "2026-000001")
+			return err
+		},
+		"payment.ReadDay": func(ctx context.Context, at at) error {
+			_, err := payment.ReadDay(ctx, s.db, at.actor, s.org, time.Time{})
+			return err
+		},
+		"payment.CountDrawer": func(ctx context.Context, at at) error {
+			_, _, err := payment.CountDrawer(ctx, s.db, at.actor, s.org, payment.Drawer{CountedMinor: 1})
+			return err
+		},
+		"payment.EachLine": func(ctx context.Context, at at) error {
+			return payment.EachLine(ctx, s.db, at.actor, s.org, time.Now(), "", func(payment.Line) error { return nil })
+		},
+		"payment.AtCampaign": func(ctx context.Context, at at) error {
+			_, err := payment.AtCampaign(ctx, s.db, at.actor, at.campaign)
+			return err
+		},
+		"payment.AtCounter": func(ctx context.Context, at at) error {
+			_, err := payment.AtCounter(ctx, s.db, at.actor, at.campaign, "C0001")
 			return err
 		},
 		"payment.List": func(ctx context.Context, at at) error {

@@ -6,9 +6,11 @@ package payment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,66 +44,107 @@ type Standing struct {
 	Enough bool       // is_paid: the fee is covered, or waived
 }
 
+// Taken is where a candidate stands after money was taken or given back at the counter, and the paper that says so.
+type Taken struct {
+	Standing
+	Receipt string // its number; empty: the payment brought its own, or is from before there were ours
+}
+
 // Record records money at the counter. It is refused, in words, unless the candidate's status
-// opens payment; the same key again changes nothing.
-func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, p Payment) (Standing, error) {
+// opens payment; the same key again changes nothing, and gives the same receipt.
+func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, p Payment) (Taken, error) {
 	if err := account.Allow(actor, account.Pay); err != nil {
-		return Standing{}, err
+		return Taken{}, err
 	}
 	c, err := admission.FindCampaign(ctx, db, actor, slug)
 	if err != nil {
-		return Standing{}, err
+		return Taken{}, err
 	}
 	if p.AmountMinor <= 0 || p.AmountMinor > MostMinor {
-		return Standing{}, problem.Invalid("amount_impossible", nil)
+		return Taken{}, problem.Invalid("amount_impossible", nil)
+	}
+	if p.Method = strings.TrimSpace(p.Method); utf8.RuneCountInString(p.Method) > MostMethodRunes {
+		return Taken{}, problem.Invalid("method_too_long", problem.Facts{"most": MostMethodRunes})
 	}
 	p.Receipt = strings.TrimSpace(p.Receipt)
 	if p.Receipt == "" && strings.TrimSpace(p.IdempotencyKey) == "" {
-		return Standing{}, problem.Invalid("payment_key_missing", nil)
+		return Taken{}, problem.Invalid("payment_key_missing", nil)
 	}
-	var standing Standing
+	var taken Taken
 	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
 		candidate, err := admission.FindCandidate(ctx, tx, c, reference)
 		if err != nil {
 			return err
 		}
-		if err := record(ctx, tx, c, actor, candidate, p); err != nil {
-			return err
-		}
-		standing, err = StandingOf(ctx, tx, c, candidate.ID)
+		taken, err = record(ctx, tx, c, actor, candidate, p)
 		return err
 	})
-	return standing, err
+	return taken, err
 }
 
-// record adds the payment, unless its key is there already. Whether the status is open is asked
+// MostMethodRunes bounds the name of a method.
+const MostMethodRunes = 60
+
+// record adds the payment with its receipt, unless its key is there already. Whether the status is open is asked
 // afterwards, of what is new only: who types the same again after the status closed is told that the
 // money was taken, not that it is refused.
-func record(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, candidate admission.Candidate, p Payment) error {
-	tag, err := tx.Exec(ctx, `
-insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor)
-values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10) on conflict (organisation_id, idempotency_key) do nothing`,
+func record(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, candidate admission.Candidate, p Payment) (taken Taken, err error) {
+	var id int64
+	err = tx.QueryRow(ctx, `
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, actor, login_id)
+values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10, $11) on conflict (organisation_id, idempotency_key) do nothing returning id`,
 		c.OrganisationID, c.ID, candidate.ID, p.AmountMinor, c.Currency, p.Method, instant(p.ReceivedAt), p.Receipt,
-		p.key(c), actor.Name)
-	if err != nil {
-		return fmt.Errorf("record the payment: %w", err)
+		p.key(c), actor.Name, actor.LoginID).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return recordedBefore(ctx, tx, c, candidate, p)
 	}
-	if tag.RowsAffected() == 0 {
-		return checkSame(ctx, tx, c, candidate, p)
+	if err != nil {
+		return taken, fmt.Errorf("record the payment: %w", err)
 	}
 	if err := checkOpen(ctx, tx, c, candidate); err != nil {
-		return err
+		return taken, err
 	}
-	if err := outbox.Publish(ctx, tx, c.OrganisationID, eventOf(outbox.PaymentRecorded, c, candidate.Reference, p)); err != nil {
-		return err
+	if taken.Standing, err = StandingOf(ctx, tx, c, candidate.ID); err != nil {
+		return taken, err
 	}
-	return timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+	named := p
+	if p.Receipt == "" {
+		taken.Receipt, err = issue(ctx, tx, c, actor, id, Slip{
+			Candidate: candidate.Name(), Reference: candidate.Reference, Locale: candidate.Locale, Amount: i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
+			Method: p.Method, Paid: taken.Paid, Owed: taken.Owed,
+		})
+		if err != nil {
+			return taken, err
+		}
+		named.Receipt = taken.Receipt
+	}
+	if err := outbox.Publish(ctx, tx, c.OrganisationID, eventOf(outbox.PaymentRecorded, c, candidate.Reference, named)); err != nil {
+		return taken, err
+	}
+	return taken, timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
 		Kind: "payment_recorded", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
 		Facts: map[string]any{
 			"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
-			"method": p.Method, "receipt": p.Receipt,
+			"method": p.Method, "receipt": named.Receipt,
 		},
 	})
+}
+
+// recordedBefore is what a repeat gets: where the candidate stands, and the receipt that the payment has.
+func recordedBefore(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, p Payment) (taken Taken, err error) {
+	if err := checkSame(ctx, tx, c, candidate, p); err != nil {
+		return taken, err
+	}
+	if taken.Standing, err = StandingOf(ctx, tx, c, candidate.ID); err != nil {
+		return taken, err
+	}
+	err = tx.QueryRow(ctx, `
+select coalesce((select r.label from receipt r where (r.organisation_id, r.payment_id) = (p.organisation_id, p.id)), '')
+  from payment p where p.organisation_id = $1 and p.idempotency_key = $2`, c.OrganisationID, p.key(c)).Scan(&taken.Receipt)
+	if err != nil {
+		return taken, fmt.Errorf("find the receipt: %w", err)
+	}
+	return taken, nil
 }
 
 func instant(at time.Time) *time.Time {
@@ -199,19 +242,23 @@ select k.id, k.paid_minor from (select distinct id from unnest($2::bigint[]) w(i
 
 // Reverse takes back one payment of a candidate, whole: the one with this receipt or number (#12, as
 // List gives it), or, when none is named, their only one that still stands. It takes the campaign's lock, because it changes who
-// may be seated; a seat that they have is kept, and the caller is told that somebody must decide.
-func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, receipt, reason string) (Standing, error) {
+// may be seated; a seat that they have is kept, and the caller is told that somebody must decide. What was given back has a
+// receipt of its own.
+func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, receipt, reason string) (Taken, error) {
 	if err := account.Allow(actor, account.Pay); err != nil {
-		return Standing{}, err
+		return Taken{}, err
 	}
 	c, err := admission.FindCampaign(ctx, db, actor, slug)
 	if err != nil {
-		return Standing{}, err
+		return Taken{}, err
 	}
 	if strings.TrimSpace(reason) == "" {
-		return Standing{}, problem.Invalid("reason_missing", nil)
+		return Taken{}, problem.Invalid("reason_missing", nil)
 	}
-	var standing Standing
+	if utf8.RuneCountInString(reason) > MostReasonRunes {
+		return Taken{}, problem.Invalid("reason_too_long", problem.Facts{"most": MostReasonRunes})
+	}
+	var taken Taken
 	err = db.Tx(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
 		if _, err := admission.Lock(ctx, tx, c); err != nil {
 			return err
@@ -220,42 +267,60 @@ func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referen
 		if err != nil {
 			return err
 		}
-		taken, err := standingPayment(ctx, tx, c, candidate, receipt)
+		reversed, err := standingPayment(ctx, tx, c, candidate, strings.TrimSpace(receipt))
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
-insert into payment (kind, organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, reverses_id, reason, actor)
-select 'reversed', organisation_id, campaign_id, candidate_id, amount_minor, currency, method, clock(), receipt, 'reversal of ' || id, id, $3, $4
-  from payment where organisation_id = $1 and id = $2`, c.OrganisationID, taken.ID, reason, actor.Name)
-		if err != nil {
-			return fmt.Errorf("reverse the payment: %w", err)
-		}
-		err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
-			Kind: "payment_reversed", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
-			Facts: map[string]any{
-				"candidate": candidate.Name(), "amount": i18n.Money{Minor: taken.AmountMinor, Currency: c.Currency},
-				"receipt": cmp.Or(taken.Receipt, taken.Number()), "reason": reason,
-			},
-		})
-		if err != nil {
-			return err
-		}
-		back := Payment{AmountMinor: taken.AmountMinor, Receipt: taken.Receipt}
-		if err := outbox.Publish(ctx, tx, c.OrganisationID, eventOf(outbox.PaymentReversed, c, candidate.Reference, back)); err != nil {
-			return err
-		}
-		standing, err = StandingOf(ctx, tx, c, candidate.ID)
+		taken, err = reverse(ctx, tx, c, actor, candidate, reversed, reason)
 		return err
 	})
-	return standing, err
+	return taken, err
+}
+
+// MostReasonRunes bounds the reason of a reversal: it stands on a receipt.
+const MostReasonRunes = 300
+
+func reverse(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, candidate admission.Candidate, p Made, reason string) (taken Taken, err error) {
+	var id int64
+	err = tx.QueryRow(ctx, `
+insert into payment (kind, organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, receipt, idempotency_key, reverses_id,
+                     reason, actor, login_id)
+select 'reversed', organisation_id, campaign_id, candidate_id, amount_minor, currency, method, clock(), receipt, 'reversal of ' || id, id, $3, $4, $5
+  from payment where organisation_id = $1 and id = $2 returning id`, c.OrganisationID, p.ID, reason, actor.Name, actor.LoginID).Scan(&id)
+	if err != nil {
+		return taken, fmt.Errorf("reverse the payment: %w", err)
+	}
+	if taken.Standing, err = StandingOf(ctx, tx, c, candidate.ID); err != nil {
+		return taken, err
+	}
+	amount := i18n.Money{Minor: p.AmountMinor, Currency: c.Currency}
+	taken.Receipt, err = issue(ctx, tx, c, actor, id, Slip{
+		Candidate: candidate.Name(), Reference: candidate.Reference, Locale: candidate.Locale, Amount: amount, Method: p.Method, Paid: taken.Paid, Owed: taken.Owed,
+		Reverses: cmp.Or(p.Receipt, p.Number()), Reason: reason,
+	})
+	if err != nil {
+		return taken, err
+	}
+	err = timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
+		Kind: "payment_reversed", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+		Facts: map[string]any{
+			"candidate": candidate.Name(), "amount": amount, "receipt": cmp.Or(p.Receipt, p.Number()), "reason": reason,
+			"reversal_receipt": taken.Receipt,
+		},
+	})
+	if err != nil {
+		return taken, err
+	}
+	back := Payment{AmountMinor: p.AmountMinor, Receipt: p.Receipt}
+	return taken, outbox.Publish(ctx, tx, c.OrganisationID, eventOf(outbox.PaymentReversed, c, candidate.Reference, back))
 }
 
 // standingPayment finds the payment to reverse among those that still stand.
 func standingPayment(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate, named string) (Made, error) {
 	rows, err := tx.Query(ctx, `
-select p.id, p.amount_minor, p.receipt from payment p
- where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null and ($3 = '' or $3 in (p.receipt, '#' || p.id))
+select p.id, p.amount_minor, p.method, coalesce(s.label, p.receipt) as receipt
+  from payment p left join receipt s on (s.organisation_id, s.payment_id) = (p.organisation_id, p.id)
+ where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null and ($3 = '' or $3 in (p.receipt, '#' || p.id, s.label))
    and not exists (select from payment r where r.organisation_id = p.organisation_id and r.reverses_id = p.id)
  order by p.id limit 2`, c.OrganisationID, candidate.ID, named)
 	if err != nil {
@@ -282,10 +347,12 @@ type Made struct {
 	Currency    string
 	Method      string
 	ReceivedAt  time.Time
-	Receipt     string
+	Receipt     string // its own, or ours
+	Ours        bool   // Receipt is a number of ours, and can be printed
 	Actor       string
 	Reversed    bool
 	Reason      string // of the reversal
+	Reversal    string // receipt of the reversal; empty: it is from before there were ours
 }
 
 // Number is how a payment without a receipt is named.
@@ -302,17 +369,27 @@ func List(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference 
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
-select p.id, p.amount_minor, p.currency, p.method, p.received_at, p.receipt, p.actor, r.id is not null as reversed,
-       coalesce(r.reason, '') as reason
-  from payment p left join payment r on (r.organisation_id, r.reverses_id) = (p.organisation_id, p.id)
- where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null order by p.received_at, p.id`,
-			c.OrganisationID, candidate.ID)
-		if err != nil {
-			return fmt.Errorf("list the payments: %w", err)
-		}
-		made, err = pgx.CollectRows(rows, pgx.RowToStructByName[Made])
+		made, err = list(ctx, tx, c, candidate)
 		return err
 	})
 	return made, err
+}
+
+func list(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate) ([]Made, error) {
+	rows, err := tx.Query(ctx, `
+select p.id, p.amount_minor, p.currency, p.method, p.received_at, coalesce(s.label, p.receipt) as receipt, s.label is not null as ours, p.actor,
+       r.id is not null as reversed, coalesce(r.reason, '') as reason, coalesce(b.label, '') as reversal
+  from payment p left join payment r on (r.organisation_id, r.reverses_id) = (p.organisation_id, p.id)
+  left join receipt s on (s.organisation_id, s.payment_id) = (p.organisation_id, p.id)
+  left join receipt b on (b.organisation_id, b.payment_id) = (r.organisation_id, r.id)
+ where p.organisation_id = $1 and p.candidate_id = $2 and p.reverses_id is null order by p.received_at, p.id`,
+		c.OrganisationID, candidate.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list the payments: %w", err)
+	}
+	made, err := pgx.CollectRows(rows, pgx.RowToStructByName[Made])
+	if err != nil {
+		return nil, fmt.Errorf("list the payments: %w", err)
+	}
+	return made, nil
 }

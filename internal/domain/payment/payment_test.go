@@ -1,6 +1,7 @@
 package payment_test
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"testing"
@@ -26,6 +27,7 @@ type counter struct {
 	db       *pg.DB
 	url      string
 	actor    timeline.Actor
+	org      account.Organisation
 	campaign admission.Campaign
 }
 
@@ -37,6 +39,7 @@ func open(t testing.TB) *counter {
 		Slug: "ecole", Name: "École", Country: "ML", TimeZone: "Africa/Bamako", Locale: "fr", Currency: "XOF",
 	})
 	c.must(err)
+	c.org = org
 	c.campaign, err = admission.AddCampaign(t.Context(), db, c.actor, org, admission.Campaign{Slug: "concours", Name: "Concours", FeeMinor: 10_000}, nil)
 	c.must(err)
 	c.tx(func(tx pgx.Tx) error {
@@ -67,12 +70,12 @@ func (c *counter) tx(fn func(pgx.Tx) error) {
 	c.must(c.db.Tx(c.t.Context(), []int64{c.campaign.OrganisationID}, fn))
 }
 
-func (c *counter) record(reference string, p payment.Payment) (payment.Standing, error) {
-	p.Method = "cash"
+func (c *counter) record(reference string, p payment.Payment) (payment.Taken, error) {
+	p.Method = cmp.Or(p.Method, "cash")
 	return payment.Record(c.t.Context(), c.db, c.actor, "concours", reference, p)
 }
 
-func (c *counter) reverse(reference, receipt string) (payment.Standing, error) {
+func (c *counter) reverse(reference, receipt string) (payment.Taken, error) {
 	return payment.Reverse(c.t.Context(), c.db, c.actor, "concours", reference, receipt, "bounced")
 }
 
@@ -413,7 +416,21 @@ func TestReverse_TheTimelineKeepsTheReceipt(t *testing.T) {
 	if kept := taken(numberOf(payment.Payment{AmountMinor: 1_000, Receipt: "R2"})); kept != "R2" {
 		t.Errorf("one named by its number is kept as %q", kept)
 	}
-	number := numberOf(payment.Payment{AmountMinor: 1_000, IdempotencyKey: "k"})
+	// Two reversals and this payment: it has the third number of the year.
+	ours := fmt.Sprintf("%d-000003", time.Now().UTC().Year())
+	if kept := taken(numberOf(payment.Payment{AmountMinor: 1_000, IdempotencyKey: "k"})); kept != ours {
+		t.Errorf("one with a receipt of ours is kept as %q, want %s", kept, ours)
+	}
+	// One from before there were receipts of ours has none.
+	c.tx(func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `
+insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, idempotency_key, actor)
+select organisation_id, campaign_id, id, 1000, 'XOF', 'cash', clock(), 'old', 'a' from candidate where organisation_id = $1 and reference = 'A'`, c.campaign.OrganisationID)
+		return err
+	})
+	made, err := payment.List(t.Context(), c.db, c.actor, "concours", "A")
+	c.must(err)
+	number := made[len(made)-1].Number()
 	if kept := taken(""); kept != number {
 		t.Errorf("one without a receipt is kept as %q, want %s", kept, number)
 	}

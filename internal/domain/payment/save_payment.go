@@ -74,7 +74,8 @@ type Recorded struct {
 // isReversed tells whether p was taken back; one look into an index for each.
 const isReversed = `exists (select from payment r where r.organisation_id = $1 and r.reverses_id = p.id) as reversed`
 
-// RecordedReceipts reads the payments with these receipt numbers, from lists and from the counter.
+// RecordedReceipts reads the payments with these receipt numbers, from lists and from the counter, whose own numbers come back in a
+// list that a school exports, corrects and imports.
 func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, receipts []string) ([]Recorded, error) {
 	if len(receipts) == 0 {
 		return nil, nil
@@ -86,11 +87,15 @@ func RecordedReceipts(ctx context.Context, tx pgx.Tx, c admission.Campaign, rece
 	// Payment and candidate are looked up one by one through their keys, whatever the statistics say.
 	return collectRecorded(tx.Query(ctx, `
 select p.id, k.reference as candidate, concat_ws(' ', k.family_name, nullif(k.given_name, '')) as name, p.amount_minor, p.method,
-       p.received_at, p.receipt, p.source, `+isReversed+`
-  from unnest($2::text[]) w(key)
- cross join lateral (select * from payment where organisation_id = $1 and idempotency_key = w.key offset 0) p
+       p.received_at, w.receipt, p.source, `+isReversed+`
+  from unnest($2::text[], $3::text[]) w(key, receipt)
+ cross join lateral (select * from payment where organisation_id = $1 and idempotency_key = w.key
+                     union all
+                     select o.* from receipt s join payment o on (o.organisation_id, o.id) = (s.organisation_id, s.payment_id)
+                      where s.organisation_id = $1 and s.label = w.receipt and o.campaign_id = $4 and o.reverses_id is null
+                     offset 0) p
  cross join lateral (select * from candidate where organisation_id = $1 and id = p.candidate_id offset 0) k
- order by p.id`, c.OrganisationID, keys))
+ order by p.id`, c.OrganisationID, keys, receipts, c.ID))
 }
 
 // RecordedWithoutReceipt reads what these candidates paid without a receipt number. Each must be named once: capitals make no

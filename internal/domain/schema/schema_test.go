@@ -123,6 +123,10 @@ insert into candidate (organisation_id, id, campaign_id, reference, family_name,
 insert into told_apart (organisation_id, campaign_id, candidate_id, other_id, actor) values (1, 1, 1, 2, 'a');
 insert into registration values (1, 1, 1, 1);
 insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, idempotency_key, actor) values (1, 1, 1, 10, 'XOF', 'cash', clock(), 'k', 'a');
+insert into receipt_series (organisation_id, year, latest) values (1, 2026, 1);
+insert into receipt (organisation_id, year, number, payment_id, content, issued_at) select 1, 2026, 1, id, '{}', clock() from payment;
+insert into drawer_count (organisation_id, on_date, cashier_key, currency, nth, cashier, time_zone, float_minor, taken_minor, counted_minor, received, reversed, note, actor)
+values (1, current_date, 'name a', 'XOF', 1, 'a', 'Africa/Bamako', 0, 10, 10, 1, 0, '', 'a');
 insert into sitting (organisation_id, id, campaign_id, exam_id, room_id, reference, starts_at, ends_at, places, places_from)
 values (1, 1, 1, 1, 1, 'S001', clock(), clock() + interval '1 hour', 1, 'bound');
 insert into planned (organisation_id, sitting_id, room_id, starts, ends) values (1, 1, 1, localtimestamp, localtimestamp + interval '1 hour');

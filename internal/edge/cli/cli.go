@@ -69,6 +69,7 @@ type commandLine struct {
 	Release   releaseCommand   `cmd:"" help:"Take a candidate's seat back."`
 	Candidate candidateCommand `cmd:"" help:"Change a candidate's status or file, or waive the fee."`
 	Payment   paymentCommand   `cmd:"" help:"Record or reverse money."`
+	Counter   counterCommand   `cmd:"" help:"The counter: receipts, what a day came to, and what is in the drawers."`
 	Sitting   sittingCommand   `cmd:"" help:"List, move, resize or cancel sittings."`
 	Venue     venueCommand     `cmd:"" help:"Rooms and centres: places, time zones."`
 	Plan      planCommand      `cmd:"" help:"Plans of rooms: from a file, into a file, or straight rows."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/rand"
 	"maps"
 	"time"
@@ -39,25 +40,30 @@ func (c recordPayment) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	standing, err := payment.Record(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, payment.Payment{
+	taken, err := payment.Record(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, payment.Payment{
 		AmountMinor: amount, Method: c.Method, Receipt: c.Receipt,
 		IdempotencyKey: rand.Text(),
 	}) // typed without a receipt, it is a payment of its own
 	if err != nil {
 		return err
 	}
-	return s.standing(standing)
+	if s.line.JSON {
+		return s.answer(standingAnswer(taken.Standing, map[string]any{"receipt": cmp.Or(taken.Receipt, c.Receipt)}))
+	}
+	s.sayTaken(taken)
+	return nil
 }
 
-func (s *session) standing(standing payment.Standing) error {
-	if s.line.JSON {
-		return s.answer(standingAnswer(standing, nil))
+// sayTaken says where somebody stands, and which receipt they get.
+func (s *session) sayTaken(taken payment.Taken) {
+	if taken.Receipt != "" {
+		s.say("cli_receipt_given", map[string]any{"receipt": taken.Receipt})
 	}
+	standing := taken.Standing
 	s.say("cli_standing", map[string]any{
 		"paid": standing.Paid, "fee": standing.Fee, "owed": standing.Owed,
 		"enough": standing.Enough, "over": standing.Over, "too_much": standing.Over.Minor > 0,
 	})
-	return nil
 }
 
 // standingAnswer is what somebody has paid and owes, with more that is to be said of it.
@@ -82,7 +88,7 @@ func (c reversePayment) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	standing, err := payment.Reverse(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Receipt, c.Reason)
+	taken, err := payment.Reverse(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, c.Receipt, c.Reason)
 	if err != nil {
 		return err
 	}
@@ -91,11 +97,9 @@ func (c reversePayment) Run(s *session) error {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(standingAnswer(standing, map[string]any{"still_seated": seated}))
+		return s.answer(standingAnswer(taken.Standing, map[string]any{"still_seated": seated, "receipt": taken.Receipt}))
 	}
-	if err := s.standing(standing); err != nil {
-		return err
-	}
+	s.sayTaken(taken)
 	s.warnSeated(seated, c.Campaign, c.Candidate)
 	return nil
 }
@@ -121,12 +125,13 @@ func (l listPayments) Run(s *session) error {
 			Method      string    `json:"method"`
 			ReceivedAt  time.Time `json:"received_at"`
 			Receipt     string    `json:"receipt"`
+			Reversal    string    `json:"reversal_receipt"`
 			Reversed    bool      `json:"reversed"`
 			Reason      string    `json:"reason"`
 		}
 		rows := make([]row, len(made))
 		for i, m := range made {
-			rows[i] = row{m.Number(), m.AmountMinor, m.Currency, m.Method, m.ReceivedAt, m.Receipt, m.Reversed, m.Reason}
+			rows[i] = row{m.Number(), m.AmountMinor, m.Currency, m.Method, m.ReceivedAt, m.Receipt, m.Reversal, m.Reversed, m.Reason}
 		}
 		return s.answer(rows)
 	}

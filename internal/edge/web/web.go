@@ -78,7 +78,7 @@ type route struct {
 
 // routes are the addresses that need a login.
 func (s *site) routes() []route {
-	return append(s.consoleRoutes(), []route{
+	return append(append(s.consoleRoutes(), s.counterRoutes()...), []route{
 		{path: "/{$}", get: s.home},
 		{path: "/runs", get: s.runs},
 		{path: "/runs/{id}", get: s.report},

@@ -544,8 +544,8 @@ func TestPages_HoldNothingInlineAndNothingFromElsewhere(t *testing.T) {
 func TestAssets(t *testing.T) {
 	b := setup(t)
 	links := regexp.MustCompile(`href="(/assets/[^"]+)"`).FindAllStringSubmatch(b.page("/runs").text, -1)
-	if len(links) != 4 {
-		t.Fatalf("%d assets are linked, want 4", len(links))
+	if len(links) != 6 {
+		t.Fatalf("%d assets are linked, want 6", len(links))
 	}
 	for _, link := range links {
 		file := b.page(link[1])
