@@ -133,9 +133,9 @@ func TestFortnight_NodesKilledAtRandom(t *testing.T) {
 				f.nodes()
 				f.now = f.now.Add(tick)
 			}
-			t.Logf("%d nodes were killed; %s", f.killed, f.texts(`select count(*) || ' ' || state from waiting group by state order by 1`))
-			if killing != nil && f.killed < 4 {
-				t.Errorf("only %d nodes were killed: that proves nothing", f.killed)
+			t.Logf("%d nodes were killed; %s", f.kills, f.texts(`select count(*) || ' ' || state from waiting group by state order by 1`))
+			if killing != nil && f.kills < 4 {
+				t.Errorf("only %d nodes were killed: that proves nothing", f.kills)
 			}
 			ends <- f.end()
 		})
@@ -167,7 +167,7 @@ type fortnightly struct {
 	*house
 	dice, killing *rand.Rand // killing nil: nobody is
 	now           time.Time
-	killed        int
+	kills         int
 	sold          []reservation.Reservation
 	carts         []reservation.Reservation
 }
@@ -176,8 +176,7 @@ func newFortnight(t *testing.T, dice, killing *rand.Rand) *fortnightly {
 	t.Helper()
 	f := &fortnightly{house: newHouse(t), dice: dice, killing: killing, now: time.Date(2026, 10, 20, 0, 0, 0, 0, time.UTC)}
 	f.at(f.now)
-	f.exec(`create table test_job (id bigint generated always as identity primary key, run_id bigint, epoch integer)`)
-	f.exec(`grant all on test_job to usher_app`)
+	f.queue()
 	f.exec(`update event set offer_seconds = 90000`) // an offer ends between two ticks
 	f.exec(`
 insert into sitting (organisation_id, id, event_id, room_id, reference, starts_at, ends_at, places, places_from)
@@ -252,24 +251,38 @@ func (f *fortnightly) allow(act func() error, now bool) {
 	}
 }
 
+// queue is where turn finds the jobs of its database.
+func (h *house) queue() {
+	h.Helper()
+	h.exec(`create table test_job (id bigint generated always as identity primary key, run_id bigint, epoch integer)`)
+	h.exec(`grant all on test_job to usher_app`)
+}
+
+// killed has another node do what is due until it is killed at its step; false: it had less to do.
+func (h *house) killed(step int) bool {
+	h.Helper()
+	child := exec.CommandContext(h.Context(), os.Args[0])
+	child.Env = append(os.Environ(), doomedURL+"="+h.url, doomedAt+"="+fmt.Sprint(step))
+	said, err := child.CombinedOutput()
+	status, _ := child.ProcessState.Sys().(syscall.WaitStatus)
+	if !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		if err != nil {
+			h.Fatalf("%v: %s", err, said)
+		}
+		return false
+	}
+	for open := true; open; { // until the server has noticed: what that held is free
+		must(h.T, h.owner.QueryRow(h.Context(), `
+select exists (select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null)`).Scan(&open))
+	}
+	return true
+}
+
 // nodes do what is due: one that may be killed, and one after it, which finds what that left.
 func (f *fortnightly) nodes() {
 	f.Helper()
-	if f.killing != nil && f.killing.IntN(3) == 0 {
-		child := exec.CommandContext(f.Context(), os.Args[0])
-		child.Env = append(os.Environ(), doomedURL+"="+f.url, doomedAt+"="+fmt.Sprint(1+f.killing.IntN(12)))
-		said, err := child.CombinedOutput()
-		status, _ := child.ProcessState.Sys().(syscall.WaitStatus)
-		switch {
-		case status.Signaled() && status.Signal() == syscall.SIGKILL:
-			f.killed++
-			for open := true; open; { // until the server has noticed: what that held is free
-				must(f.T, f.owner.QueryRow(f.Context(), `
-select exists (select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null)`).Scan(&open))
-			}
-		case err != nil:
-			f.Fatalf("%v: %s", err, said)
-		}
+	if f.killing != nil && f.killing.IntN(3) == 0 && f.killed(1+f.killing.IntN(12)) {
+		f.kills++
 	}
 	f.at(f.now.Add(worksAt))
 	must(f.T, turn(f.Context(), f.db, func() {}))

@@ -70,3 +70,59 @@ func TestSettleMonth_AMonthThatIsNotOver(t *testing.T) {
 	}
 	h.equal("statements", h.texts(`select count(*)::text from statement`), []string{"0"})
 }
+
+// A node that is killed at any step of a settlement leaves what is gone on with: it comes to what an undisturbed one comes to, to the unit.
+func TestSettleMonth_KilledAtAnyStep(t *testing.T) {
+	t.Parallel()
+	const organisations = 8 // three chunks
+	dueOn := time.Date(2026, 6, 2, 12, 0, 0, 0, time.UTC)
+	open := func(t *testing.T) *house {
+		t.Helper()
+		h := newHouse(t)
+		h.queue()
+		h.exec(`
+insert into organisation (id, slug, name, country, time_zone, locale, currency)
+select id, 'o' || id, 'O' || id, 'FR', 'Europe/Paris', 'fr', 'EUR' from generate_series(3, $1) id`, organisations)
+		h.exec(`
+insert into event (organisation_id, id, slug, name, state, currency, time_zone)
+select id, 100 + id, 'e' || id, 'E', 'on_sale', 'EUR', 'Europe/Paris' from generate_series(3, $1) id`, organisations)
+		h.exec(`insert into ticket_kind (organisation_id, id, event_id, code, name) select id, 100 + id, 100 + id, 'full', 'Full price' from generate_series(3, $1) id`, organisations)
+		h.exec(`
+insert into reservation (organisation_id, id, reference, request_key, request_digest, currency, locale, hold_most_at, actor)
+select id, 100 + id, 'r' || id, 'r' || id, '', 'EUR', 'fr', clock(), 'a' from generate_series(3, $1) id`, organisations)
+		h.exec(`
+insert into line (organisation_id, reservation_id, number, event_id, kind_id, zone, list_minor, price_minor, commission_minor, cancel_fee_minor, currency, time_zone)
+select id, 100 + id, n, 100 + id, 100 + id, '', 1111 * n, 1111 * n, 7 * id + n, 0, 'EUR', 'Europe/Paris' from generate_series(3, $1) id, generate_series(1, 3) n`, organisations)
+		h.exec(`update reservation set state = 'confirmed', confirmed_at = clock() where id > 100`)
+		h.exec(`insert into endpoint (organisation_id, name, url, secret) select id, 'e', 'https://example.org/', 's' from generate_series(3, $1) id`, organisations)
+		h.at(dueOn.Add(-24 * time.Hour)) // the planner looks for the first time: what is due since is planned
+		must(t, turn(t.Context(), h.db, func() {}))
+		h.at(dueOn)
+		return h
+	}
+	end := func(h *house) (all []string) {
+		h.at(dueOn.Add(worksAt))
+		must(h.T, turn(h.Context(), h.db, func() {}))
+		all = append(all, h.texts(`select concat_ws(' ', organisation_id, month, currency, kind, event_id, amount_minor, pieces) from entry order by 1`)...)
+		all = append(all, h.texts(`select concat_ws(' ', organisation_id, month, currency, net_minor, payable_minor) from statement order by 1`)...)
+		return append(all, h.texts(`select concat_ws(' ', organisation_id, kind) from dispatch where kind = 'statement.settled' order by 1`)...)
+	}
+	clean := end(open(t))
+	if len(clean) < 4*(organisations-2) {
+		t.Fatalf("nothing was tried: %v", clean)
+	}
+	steps := 0
+	undisturbed := open(t)
+	must(t, turn(t.Context(), undisturbed.db, func() { steps++ }))
+	t.Logf("%d steps", steps)
+	for step := 1; step <= steps; step++ {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			t.Parallel()
+			h := open(t)
+			if !h.killed(step) {
+				t.Error("it was not killed")
+			}
+			h.equal("the end", end(h), clean)
+		})
+	}
+}
