@@ -48,6 +48,7 @@ var openToEveryRole = map[string]string{
 	"convocation.ReadCalendar": "reads",
 	"convocation.Attend":       "reads",
 	"convocation.Explain":      "reads",
+	"convocation.ReadFile":     "reads, and leaves addresses out for whom they are not",
 	"convocation.Search":       "reads, and leaves addresses out for whom they are not",
 	"convocation.ReadReport":   "reads",
 	"convocation.Refusals":     "reads",

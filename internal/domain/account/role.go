@@ -11,7 +11,7 @@ import (
 // The roles of an organisation.
 const (
 	Manager timeline.Role = "manager" // everything of the organisation
-	Agent   timeline.Role = "agent"   // calls, seats, prints and tells
+	Agent   timeline.Role = "agent"   // calls, seats, prints and tells, and keeps the files
 	Cashier timeline.Role = "cashier" // takes money
 	Door    timeline.Role = "door"    // reads lists, and marks who came
 )
@@ -33,15 +33,16 @@ const (
 	Pay     Act = "pay"      // record and reverse money
 	Sell    Act = "sell"     // hold seats of events for buyers, and give them up
 	CheckIn Act = "check_in" // mark who came, and take that back
-	Manage  Act = "manage"   // campaigns, statuses, files, candidates, rooms, members
+	File    Act = "file"     // the files of candidates: correct them, change their status; and bring in lists of candidates and sittings
+	Manage  Act = "manage"   // campaigns, workflows, waivers, rooms, members
 	Charge  Act = "charge"   // what an organisation owes of its tickets: no role of one of them may say it
 	Operate Act = "operate"  // runs of the schedule, which concern all organisations: no role of one of them may
 )
 
 // allowed is what each role may do; a manager may do everything.
 var allowed = map[timeline.Role][]Act{
-	Manager: {Convoke, Seat, Move, Print, Tell, Reach, Pay, Sell, CheckIn, Manage},
-	Agent:   {Convoke, Seat, Move, Print, Tell, Reach, Sell, CheckIn},
+	Manager: {Convoke, Seat, Move, Print, Tell, Reach, Pay, Sell, CheckIn, File, Manage},
+	Agent:   {Convoke, Seat, Move, Print, Tell, Reach, Sell, CheckIn, File},
 	Cashier: {Pay, Sell, CheckIn},
 	Door:    {CheckIn},
 }

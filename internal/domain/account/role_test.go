@@ -11,14 +11,14 @@ import (
 
 var acts = []account.Act{
 	account.Convoke, account.Seat, account.Move, account.Print, account.Tell, account.Reach, account.Pay, account.Sell, account.Manage,
-	account.CheckIn, account.Operate,
+	account.CheckIn, account.File, account.Operate,
 }
 
 func TestAllow_EachRoleItsActs(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[timeline.Role]string{
-		account.Manager: "yyyyyyyyyyn", account.Agent: "yyyyyynynyn", account.Cashier: "nnnnnnyynyn", account.Door: "nnnnnnnnnyn",
-		"": "nnnnnnnnnnn", "king": "nnnnnnnnnnn",
+		account.Manager: "yyyyyyyyyyyn", account.Agent: "yyyyyynynyyn", account.Cashier: "nnnnnnyynynn", account.Door: "nnnnnnnnnynn",
+		"": "nnnnnnnnnnnn", "king": "nnnnnnnnnnnn",
 	} {
 		actor := timeline.Actor{OrganisationID: 1, Role: role}
 		got := ""

@@ -112,7 +112,7 @@ func Near(ctx context.Context, tx pgx.Tx, c Campaign, references []string) (map[
 // ChangeStatus moves a candidate to another step of the workflow. A seat that they have is kept:
 // taking it back is a decision of a person, which the caller is told to take.
 func ChangeStatus(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, codeOrLabel string) (Candidate, Status, error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return Candidate{}, Status{}, err
 	}
 	var candidate Candidate

@@ -23,7 +23,7 @@ type Edit func(ctx context.Context, tx pgx.Tx, c Campaign, filed *Filed) (Change
 func EditCandidate(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, edit Edit) (Filed, Changes, error) {
 	var after Filed
 	var changes Changes
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return after, nil, err
 	}
 	c, err := FindCampaign(ctx, db, actor, slug)

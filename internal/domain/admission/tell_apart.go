@@ -38,7 +38,7 @@ delete from told_apart where organisation_id = $1 and campaign_id = $2 and candi
 func sayOfPair(
 	ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, named [2]string, kind timeline.Kind, statement string, withActor bool,
 ) (pair Pair, err error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return pair, err
 	}
 	c, err := FindCampaign(ctx, db, actor, slug)

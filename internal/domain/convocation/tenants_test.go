@@ -88,6 +88,14 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := InStatus(ctx, s.db, at.actor, at.campaign, "accepted")
 			return err
 		},
+		"convocation.ReadFile": func(ctx context.Context, at at) error {
+			_, err := ReadFile(ctx, s.db, at.actor, at.campaign, "C0001")
+			return err
+		},
+		"letter.OfCandidate": func(ctx context.Context, at at) error {
+			_, err := letter.OfCandidate(ctx, s.db, at.actor, at.campaign, "C0001")
+			return err
+		},
 		"convocation.Search": func(ctx context.Context, at at) error {
 			_, err := Search(ctx, s.db, at.actor, at.campaign, Wanted{Text: "Awa"})
 			return err

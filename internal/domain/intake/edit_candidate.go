@@ -43,7 +43,7 @@ type Doubt struct {
 // EditCandidate corrects a candidate's file by hand, by the rules of a file: it is the way to delete
 // what no import ever deletes.
 func EditCandidate(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference string, correction Correction) (Corrected, error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return Corrected{}, err
 	}
 	var done Corrected

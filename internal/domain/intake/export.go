@@ -49,7 +49,7 @@ func ExportCandidates(ctx context.Context, db *pg.DB, actor timeline.Actor, camp
 }
 
 func exportWithin(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug string, w io.Writer, format sheet.Format, limits sheet.Limits) (int, error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return 0, err
 	}
 	c, err := admission.FindCampaign(ctx, db, actor, campaignSlug)

@@ -111,7 +111,7 @@ const (
 
 // Candidates imports a file of candidates into a campaign.
 func Candidates(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return Result{}, err
 	}
 	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[candidateRow] {
@@ -121,7 +121,7 @@ func Candidates(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSl
 
 // Sittings imports a file of sittings, and creates the centres, rooms and exams that it names.
 func Sittings(ctx context.Context, db *pg.DB, actor timeline.Actor, campaignSlug, fileName string, file io.Reader, options Options) (Result, error) {
-	if err := account.Allow(actor, account.Manage); err != nil {
+	if err := account.Allow(actor, account.File); err != nil {
 		return Result{}, err
 	}
 	return importFile(ctx, db, actor, campaignSlug, fileName, file, options, func(im *importer) kind[sittingRow] {
