@@ -28,6 +28,7 @@ const (
 var domainOrder = []string{
 	"schema",
 	"testdb",
+	"promise",
 	"timeline",
 	"account",
 	"outbox",

@@ -159,18 +159,9 @@ select current_user, pg_has_role(current_user, (select relowner from pg_class wh
 	if user != Role || owns || bypasses {
 		return problem.Unavailable("database_not_fenced", problem.Facts{"user": user, "role": Role})
 	}
-	rows, err := db.pool.Query(ctx, unfenced, policy)
+	tables, repairs, err := Unfenced(ctx, db.pool)
 	if err != nil {
-		return fmt.Errorf("check the fences of the tables: %w", err)
-	}
-	var tables, repairs []string
-	var table, repair string
-	_, err = pgx.ForEachRow(rows, []any{&table, &repair}, func() error {
-		tables, repairs = append(tables, table), append(repairs, repair)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("check the fences of the tables: %w", err)
+		return err
 	}
 	if len(tables) == 0 {
 		return nil
@@ -182,6 +173,26 @@ select current_user, pg_has_role(current_user, (select relowner from pg_class wh
 	return problem.Unavailable("database_table_not_fenced", problem.Facts{
 		"tables": tables[:shown], "more": more, "commands": strings.Join(repairs[:shown], "\n  "),
 	})
+}
+
+// Unfenced names the tables and views of organisations that the session would see more of than its own, each with what brings its fence
+// back, for the owner of the database. A pool is asked, or a transaction.
+func Unfenced(ctx context.Context, of interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}) (tables, repairs []string, err error) {
+	rows, err := of.Query(ctx, unfenced, policy)
+	if err != nil {
+		return nil, nil, fmt.Errorf("check the fences of the tables: %w", err)
+	}
+	var table, repair string
+	_, err = pgx.ForEachRow(rows, []any{&table, &repair}, func() error {
+		tables, repairs = append(tables, table), append(repairs, repair)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("check the fences of the tables: %w", err)
+	}
+	return tables, repairs, nil
 }
 
 // Close ends the pool; sessions in use are waited for.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"maps"
 	"strings"
 
 	"usher/internal/base/i18n"
@@ -16,4 +17,13 @@ func ActorWords(v i18n.Voice, kept string) string {
 		return kept
 	}
 	return v.Say("actor_administrator", map[string]any{"name": strings.TrimSuffix(name, ")")})
+}
+
+// InWords are facts that were kept, of which "who" is the name of an actor, for a sentence.
+func InWords(v i18n.Voice, kept map[string]any) map[string]any {
+	facts := maps.Clone(kept)
+	if who, is := facts["who"].(string); is {
+		facts["who"] = ActorWords(v, who)
+	}
+	return facts
 }

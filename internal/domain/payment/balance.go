@@ -27,7 +27,9 @@ var balanceSQL string
 // reservation and neither went back nor is to go back is what its tickets cost (while it is being paid, no more than that; once it
 // lapsed or was cancelled, nothing), and money that belongs to none is due back or in the list of what a person must look at.
 func Imbalances(ctx context.Context, tx pgx.Tx, organisationID int64, most int) ([]Imbalance, error) {
-	rows, err := tx.Query(ctx, balanceSQL, organisationID, most)
+	rows, err := tx.Query(ctx, `
+select reference, state, currency, cost_minor, received_minor, back_minor, due_minor, spared_minor from (`+balanceSQL+`) b
+ order by reference limit $2`, []int64{organisationID}, most)
 	if err != nil {
 		return nil, fmt.Errorf("balance the money: %w", err)
 	}

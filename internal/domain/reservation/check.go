@@ -52,17 +52,19 @@ func Check(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Org
 	return f, err
 }
 
-func unseated(ctx context.Context, tx pgx.Tx, organisationID int64, most int) ([]Unseated, error) {
-	rows, err := tx.Query(ctx, `
-select r.reference as reservation, l.number as ticket, e.slug as event, coalesce(s.reference, '') as sitting, coalesce(k.seat_label, '') as seat
+// unseatedSQL names the tickets of the organisations $1 that are paid and whose seats are not their own for good.
+const unseatedSQL = `
+select r.organisation_id, r.id, r.reference as reservation, l.number as ticket, e.slug as event, coalesce(s.reference, '') as sitting, coalesce(k.seat_label, '') as seat
   from reservation r
   join line l on (l.organisation_id, l.reservation_id) = (r.organisation_id, r.id) and l.cancelled_at is null
   join event e on (e.organisation_id, e.id) = (l.organisation_id, l.event_id)
   left join lateral (select * from claim c where c.organisation_id = l.organisation_id and c.reservation_id = l.reservation_id and c.line_number = l.number
                       order by c.id desc limit 1) k on true
   left join sitting s on (s.organisation_id, s.id) = (k.organisation_id, k.sitting_id)
- where r.organisation_id = $1 and r.state in ('confirmed', 'disputed') and (k.id is null or k.released_at is not null or k.expires_at is not null)
- order by r.id, l.number limit $2`, organisationID, most)
+ where r.organisation_id = any($1) and r.state in ('confirmed', 'disputed') and (k.id is null or k.released_at is not null or k.expires_at is not null)`
+
+func unseated(ctx context.Context, tx pgx.Tx, organisationID int64, most int) ([]Unseated, error) {
+	rows, err := tx.Query(ctx, `select reservation, ticket, event, sitting, seat from (`+unseatedSQL+`) u order by id, ticket limit $2`, []int64{organisationID}, most)
 	if err != nil {
 		return nil, fmt.Errorf("look for tickets without a seat: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
+	"usher/internal/domain/promise"
 )
 
 // Task is what Usher does on its own. Its schedule says when a window of it becomes due, its work what is done with the
@@ -128,33 +129,22 @@ const (
 	windowKeyOver = "run (organisation_id, task, window_key)"
 )
 
+// guards are what the schedule itself and the tasks rely on, with whose each is.
+func (c Catalogue) guards() (guards []promise.Guard, tasks []string) {
+	guards, tasks = []promise.Guard{{Name: windowKey, Over: windowKeyOver}}, []string{"schedule"}
+	for _, task := range c {
+		guards, tasks = append(guards, promise.Guard{Name: task.Constraint, Over: task.Over}), append(tasks, task.Name)
+	}
+	return guards, tasks
+}
+
 // CheckConstraints refuses to go on when the database lacks a constraint on which a task or the schedule itself relies, holds it
 // invalid, or has another under its name.
 func (c Catalogue) CheckConstraints(ctx context.Context, db *pg.DB) error {
-	tasks, names, covers := []string{"schedule"}, []string{windowKey}, []string{windowKeyOver}
-	for _, task := range c {
-		tasks, names, covers = append(tasks, task.Name), append(names, task.Constraint), append(covers, task.Over)
-	}
+	guards, tasks := c.guards()
 	var missing []int
-	err := db.Read(ctx, nil, func(tx pgx.Tx) error {
-		// A unique index that is being built, or whose building found a double, exists and forbids nothing. Where it covers only
-		// some rows, its definition goes on after the columns.
-		rows, err := tx.Query(ctx, `
-select w.nth::int - 1 from unnest($1::text[], $2::text[]) with ordinality w(name, covers, nth)
- where not exists (select from pg_class i join pg_index x on x.indexrelid = i.oid
-                    where i.relname = w.name and i.relnamespace = 'public'::regnamespace
-                      and x.indisunique and x.indisvalid and x.indisready and x.indislive
-                      and replace(pg_get_indexdef(i.oid), ' USING btree', '')
-                          = 'CREATE UNIQUE INDEX ' || w.name || ' ON public.' || w.covers)
-   and not exists (select from pg_constraint k join pg_class t on t.oid = k.conrelid
-                    where k.conname = w.name and k.connamespace = 'public'::regnamespace
-                      and k.contype in ('c', 'x', 'f') and k.convalidated
-                      and t.relname || ' ' || pg_get_constraintdef(k.oid) = w.covers)
- order by w.nth`, names, covers)
-		if err != nil {
-			return err
-		}
-		missing, err = pgx.CollectRows(rows, pgx.RowTo[int])
+	err := db.Read(ctx, nil, func(tx pgx.Tx) (err error) {
+		missing, err = promise.Missing(ctx, tx, guards)
 		return err
 	})
 	if err != nil {
@@ -163,7 +153,7 @@ select w.nth::int - 1 from unnest($1::text[], $2::text[]) with ordinality w(name
 	if len(missing) > 0 {
 		first := missing[0]
 		return problem.Unavailable("schedule_constraint_missing", problem.Facts{
-			"task": tasks[first], "constraint": names[first], "covers": covers[first],
+			"task": tasks[first], "constraint": guards[first].Name, "covers": guards[first].Over,
 		})
 	}
 	return nil

@@ -235,20 +235,23 @@ func DoneFor(ctx context.Context, db *pg.DB, actor timeline.Actor, task string, 
 		if err := inOrder(ctx, tx); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `
+		start, err = DoneIn(ctx, tx, task, organisationID)
+		return err
+	})
+	return start, err
+}
+
+// DoneIn is DoneFor in a transaction that sees the organisation and the system's.
+func DoneIn(ctx context.Context, tx pgx.Tx, task string, organisationID int64) (start time.Time, err error) {
+	err = tx.QueryRow(ctx, `
 select r.window_start from run r
  where r.organisation_id + 0 = $1 and r.task = $2 and r.window_start is not null and r.state = 'done'
    and r.window_end <= clock() and r.window_end > (select created_at from organisation where id = $3)
    and r.begun_at >= (select created_at from organisation where id = $3)
    and not exists (select from refusal f where f.organisation_id = $1 and f.run_id = r.id and f.list = $4 and f.item = $5)
  order by r.window_end desc, r.id desc limit 1`,
-			account.System, task, organisationID, ListRefused, Item{Key: Key{OrganisationID: organisationID}}.name()).Scan(&start)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
+		account.System, task, organisationID, ListRefused, Item{Key: Key{OrganisationID: organisationID}}.name()).Scan(&start)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return start, fmt.Errorf("ask what %s did for the organisation: %w", task, err)
 	}
 	return start.UTC(), nil

@@ -115,30 +115,36 @@ func Check(ctx context.Context, db *pg.DB, actor Actor, organisationID int64, sa
 		return checked, err
 	}
 	err = db.Read(ctx, []int64{organisationID}, func(tx pgx.Tx) error {
-		if checked.Aside, err = readAside(ctx, tx, organisationID); err != nil {
-			return err
-		}
-		var before *Sealed
-		for {
-			next, err := sealAfter(ctx, tx, organisationID, before)
-			if err == nil && next == nil && !said.IsZero() && (before == nil || before.Day.Before(said)) {
-				checked.Broken = &Broken{Seal: Sealed{OrganisationID: organisationID, Day: said, FirstDay: said}, What: SealsGone}
-			}
-			if err != nil || next == nil {
-				return err
-			}
-			if what := next.broken(before); what != "" {
-				checked.Broken = &Broken{Seal: next.Sealed, What: what, Found: next.found}
-				if what == RowsAdded {
-					checked.Broken.Added, err = addedAfter(ctx, tx, next, before)
-				}
-				return err
-			}
-			before = &next.Sealed
-			checked.Seals, checked.Rows, checked.Last = checked.Seals+1, checked.Rows+next.Rows, before
-		}
+		checked, err = CheckIn(ctx, tx, organisationID, said)
+		return err
 	})
 	return checked, err
+}
+
+// CheckIn is Check in a transaction that sees the organisation at one moment.
+func CheckIn(ctx context.Context, tx pgx.Tx, organisationID int64, said time.Time) (checked Checked, err error) {
+	if checked.Aside, err = readAside(ctx, tx, organisationID); err != nil {
+		return checked, err
+	}
+	var before *Sealed
+	for {
+		next, err := sealAfter(ctx, tx, organisationID, before)
+		if err == nil && next == nil && !said.IsZero() && (before == nil || before.Day.Before(said)) {
+			checked.Broken = &Broken{Seal: Sealed{OrganisationID: organisationID, Day: said, FirstDay: said}, What: SealsGone}
+		}
+		if err != nil || next == nil {
+			return checked, err
+		}
+		if what := next.broken(before); what != "" {
+			checked.Broken = &Broken{Seal: next.Sealed, What: what, Found: next.found}
+			if what == RowsAdded {
+				checked.Broken.Added, err = addedAfter(ctx, tx, next, before)
+			}
+			return checked, err
+		}
+		before = &next.Sealed
+		checked.Seals, checked.Rows, checked.Last = checked.Seals+1, checked.Rows+next.Rows, before
+	}
 }
 
 // again is a seal beside what is made again of it.

@@ -17,6 +17,7 @@ type benchCommand struct {
 	Letters benchLetters `cmd:"" help:"Draw letters in one PDF beside the same page with fixed texts."`
 	Hold    benchHold    `cmd:"" help:"Hold single best seats of one sitting, many clients at once, beside inserting the same rows with nothing to choose."`
 	Settle  benchSettle  `cmd:"" help:"Settle a month, as a run of the schedule, beside one statement that sums up and inserts the same for all."`
+	Verify  benchVerify  `cmd:"" help:"Verify that every promise holds, beside counting the rows of the same tables."`
 	Tell    benchTell    `cmd:"" help:"Tell people by e-mail, with letter and calendar entry, beside handing over as many messages with nothing to draw or record."`
 }
 

@@ -92,6 +92,8 @@ type commandLine struct {
 
 	Timeline timelineCommand `cmd:"" help:"What was done and told is sealed day by day: list the seals, or check that nothing was changed since."`
 
+	Verify verifyCommand `cmd:"" help:"Say whether every promise holds on the data as they are, and name what breaks one or wants somebody's attention."`
+
 	Bench benchCommand `cmd:"" help:"Measure throughput beside the limit of the same database."`
 }
 

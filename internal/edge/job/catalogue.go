@@ -2,6 +2,7 @@ package job
 
 import (
 	"usher/internal/domain/run"
+	"usher/internal/domain/verify"
 )
 
 // Catalogue is everything that Usher does on its own.
@@ -16,3 +17,6 @@ func Catalogue() run.Catalogue {
 		prune(),
 	}
 }
+
+// Promised is the schedule by whose promises the data are verified.
+func Promised() verify.Schedule { return verify.Schedule{Catalogue: Catalogue(), SealTask: SealTask} }
