@@ -94,6 +94,8 @@ type commandLine struct {
 
 	Verify verifyCommand `cmd:"" help:"Say whether every promise holds on the data as they are, and name what breaks one or wants somebody's attention."`
 
+	DB dbCommand `cmd:"" name:"db" help:"Work on the database itself, as its owner."`
+
 	Bench benchCommand `cmd:"" help:"Measure throughput beside the limit of the same database."`
 }
 
