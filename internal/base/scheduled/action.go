@@ -1,0 +1,317 @@
+package scheduled
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Action is a program and what it is run on: two actions are the same when those are, however they were written.
+type Action struct {
+	Program  string   // its name without a path
+	Database string   // of programs that work on one; $NAME where the environment says it
+	Host     string   // "": this machine, or not said
+	Detail   string   // what else makes a difference: a statement, tables, other arguments in a fixed order
+	SQL      string   // statements that are handed over
+	Words    []string // the arguments, in their order
+	rank     int
+}
+
+// How much an action says of what an entry is for: what comes with others does not make two entries alike.
+const (
+	rankNone   = iota // cd, test, gzip
+	rankBeside        // curl, aws, find: beside a dump they are its frame
+	rankMain
+)
+
+// Target is what the program is run on, as people write it: host/database, or the rest of the command.
+func (a Action) Target() string {
+	target := a.Database
+	if a.Host != "" && a.Database != "" {
+		target = a.Host + "/" + a.Database
+	} else if a.Host != "" {
+		target = a.Host
+	}
+	if a.Detail != "" {
+		target = strings.TrimSpace(target + " " + a.Detail)
+	}
+	return mask(target)
+}
+
+// Same tells whether two actions run the same program on the same target. A host that is not said may be any: a dump of one database
+// from its own machine and over the network is one dump too many.
+func (a Action) Same(b Action) bool {
+	if a.Program != b.Program || a.Detail != b.Detail || a.Database != b.Database {
+		return false
+	}
+	if a.Database == "" && slices.Contains(databasePrograms, a.Program) {
+		return a.Host == b.Host && (a.Host != "" || a.Detail != "")
+	}
+	return hostsAlike(a.Host, b.Host)
+}
+
+func hostsAlike(a, b string) bool {
+	unsaid := func(host string) bool { return host == "" || strings.HasPrefix(host, "$") }
+	return a == b || unsaid(a) || unsaid(b) || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
+}
+
+var databasePrograms = []string{
+	"pg_dump", "pg_dumpall", "pg_basebackup", "psql", "vacuumdb", "reindexdb", "clusterdb", "mysqldump", "mysql", "mongodump",
+}
+
+// trivial programs say nothing of what an entry is for.
+var trivial = words(`cd pushd popd test [ [[ true false : echo printf export set unset source . sleep umask date mkdir mktemp cat tee logger gzip gunzip pigz
+zstd bzip2 xz split gpg age openssl awk sed grep head tail cut tr sort uniq wc exit return local shift trap mail mailx sendmail mutt touch chmod chown ls stat
+basename dirname hostname which read wait kill eval exec let type declare shopt ulimit break continue crond cron crontab supercronic id whoami pwd jq ts`)
+
+// beside are programs that come with others: they carry away, tidy up or report.
+var beside = words(`curl wget find rm aws gsutil gcloud rclone scp sftp rsync s3cmd mc az cp mv tar zip unzip ln tmpwatch tmpreaper install apt-get apt apk yum dnf pip pip3`)
+
+func words(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(text) {
+		set[word] = true
+	}
+	return set
+}
+
+// keepMain leaves the actions that say most.
+func keepMain(actions []Action) []Action {
+	top := rankNone
+	for _, a := range actions {
+		top = max(top, a.rank)
+	}
+	var kept []Action
+	for _, a := range actions {
+		if a.rank == top && top > rankNone && !slices.ContainsFunc(kept, func(k Action) bool { return k.Program == a.Program && k.Same(a) && k.Detail == a.Detail }) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// classify says what a command with its arguments is. host is where it runs, when that is not this machine.
+func classify(args []string, env map[string]string, host, input string) Action {
+	program, rest := programOf(args)
+	a := Action{Program: program, Words: rest, rank: rankMain}
+	switch {
+	case trivial[program]:
+		a.rank = rankNone
+	case program == "usher":
+		a.Words = withoutGlobal(rest)
+		a.Detail = fixedOrder(a.Words)
+	case program == "curl" || program == "wget":
+		a.rank = rankBeside
+		a.Detail = fixedOrder(slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return !strings.Contains(arg, "://") }))
+	case beside[program]:
+		a.rank = rankBeside
+		a.Detail = fixedOrder(rest)
+	case program == "psql":
+		a.readDatabase(rest, env, host, "cfdhpUoFPRTLv", "command file")
+		a.readSQL(rest, input)
+	case strings.HasPrefix(program, "pg_") || program == "vacuumdb" || program == "reindexdb" || program == "clusterdb":
+		a.readDatabase(rest, env, host, "dhpUfFjnNtTESZDX", "dbname host port username file format jobs schema exclude-schema table exclude-table compress pgdata")
+	case program == "mysqldump" || program == "mysql" || program == "mongodump":
+		a.readDatabase(rest, env, host, "hPu", "host port user db uri")
+		a.SQL = input
+	default:
+		a.Detail, a.Host = fixedOrder(rest), host
+		a.SQL = input
+	}
+	return a
+}
+
+// withoutGlobal leaves of a command of this program what it does: not where its database is, nor how it answers.
+func withoutGlobal(args []string) []string {
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		flag, _, given := strings.Cut(args[i], "=")
+		switch flag {
+		case "--database", "--dir", "--lang", "--log":
+			if !given {
+				i++
+			}
+		case "--json":
+		default:
+			kept = append(kept, args[i])
+		}
+	}
+	return kept
+}
+
+// programOf gives the name by which the command is known: for what an interpreter runs, the name of that.
+func programOf(args []string) (program string, rest []string) {
+	program, rest = path.Base(args[0]), args[1:]
+	if program == "mariadb-dump" {
+		program = "mysqldump"
+	}
+	switch {
+	case isInterpreter(program):
+		for i, arg := range rest {
+			if arg == "-m" && i+1 < len(rest) {
+				return rest[i+1], rest[i+2:]
+			}
+			if !strings.HasPrefix(arg, "-") {
+				return path.Base(arg), rest[i+1:]
+			}
+		}
+	case program == "bundle" && len(rest) > 1 && rest[0] == "exec":
+		return programOf(rest[1:])
+	case (program == "npm" || program == "yarn" || program == "pnpm") && len(rest) > 1 && rest[0] == "run":
+		return program, rest[1:]
+	}
+	return program, rest
+}
+
+func isInterpreter(program string) bool {
+	name := strings.TrimRight(program, "0123456789.")
+	return slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "php", "python", "node", "ruby", "perl", "java", "deno", "Rscript"}, name)
+}
+
+// fixedOrder writes arguments so that the order of flags makes no difference. What is made anew each time is the same.
+func fixedOrder(args []string) string {
+	sorted := slices.Clone(args)
+	slices.Sort(sorted)
+	return strings.Join(sorted, " ")
+}
+
+// readDatabase reads which database a client is for: flags, a URL, the words of a connection, the environment.
+func (a *Action) readDatabase(args []string, env map[string]string, host, withValue, longWithValue string) {
+	var positional, details []string
+	take := func(flag, value string) {
+		switch flag {
+		case "d", "dbname", "db", "uri":
+			a.connection(value)
+		case "h", "host":
+			a.Host = value
+		case "t", "table", "n", "schema", "T", "exclude-table", "N", "exclude-schema":
+			details = append(details, flag[:1]+" "+value)
+		case "schema-only", "s":
+			details = append(details, "schema-only")
+		case "data-only", "a":
+			details = append(details, "data-only")
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		next := func() string {
+			if i++; i < len(args) {
+				return args[i]
+			}
+			return ""
+		}
+		switch {
+		case strings.HasPrefix(arg, "--"):
+			flag, value, given := strings.Cut(arg[2:], "=")
+			if !given && slices.Contains(append(strings.Fields(longWithValue), "dbname", "host", "port", "username"), flag) {
+				value = next()
+			}
+			take(flag, value)
+		case len(arg) > 1 && arg[0] == '-':
+			for at := 1; at < len(arg); at++ { // several letters behind one dash, the last with its value
+				flag := arg[at : at+1]
+				if !strings.Contains(withValue, flag) {
+					if a.Program == "pg_dump" {
+						take(flag, "")
+					}
+					continue
+				}
+				value := arg[at+1:]
+				if value == "" && !(flag == "Z") {
+					value = next()
+				}
+				take(flag, value)
+				break
+			}
+		default:
+			positional = append(positional, arg)
+		}
+	}
+	if len(positional) > 0 && a.Database == "" && a.Program != "pg_dumpall" && a.Program != "pg_basebackup" {
+		a.connection(positional[0])
+	}
+	if a.Database == "" && !strings.HasSuffix(a.Program, "all") && a.Program != "pg_basebackup" {
+		a.Database = env["PGDATABASE"]
+	}
+	if a.Host == "" {
+		if a.Host = env["PGHOST"]; a.Host == "" {
+			a.Host = env["MYSQL_HOST"]
+		}
+	}
+	if a.Host = plainHost(a.Host); a.Host == "" {
+		a.Host = plainHost(host)
+	}
+	if a.Program != "pg_dump" && (slices.Contains(args, "-a") || slices.Contains(args, "--all")) {
+		details = append(details, "--all")
+	}
+	slices.Sort(details)
+	a.Detail = strings.Join(details, " ")
+}
+
+// connection reads a name, a URL or “host=… dbname=…”.
+func (a *Action) connection(text string) {
+	if strings.Contains(text, "://") {
+		if parsed, err := url.Parse(text); err == nil {
+			a.Database = strings.TrimPrefix(parsed.Path, "/")
+			if name := parsed.Query().Get("dbname"); name != "" {
+				a.Database = name
+			}
+			if parsed.Hostname() != "" {
+				a.Host = parsed.Hostname()
+			} else {
+				a.Host = parsed.Query().Get("host")
+			}
+			return
+		}
+	}
+	if strings.Contains(text, "=") {
+		for field := range strings.FieldsSeq(text) {
+			switch name, value, _ := strings.Cut(field, "="); name {
+			case "dbname":
+				a.Database = value
+			case "host", "hostaddr":
+				a.Host = value
+			}
+		}
+		return
+	}
+	a.Database = text
+}
+
+func plainHost(host string) string {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || host == "127.0.0.1" || host == "::1" || strings.HasPrefix(host, "/") {
+		return ""
+	}
+	return host
+}
+
+// readSQL reads what psql is told to do: statements, or the name of a file of them.
+func (a *Action) readSQL(args []string, input string) {
+	var parts []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case (arg == "-c" || arg == "--command") && i+1 < len(args):
+			i++
+			parts = append(parts, args[i])
+		case strings.HasPrefix(arg, "--command="):
+			parts = append(parts, strings.TrimPrefix(arg, "--command="))
+		case len(arg) > 2 && arg[0] == '-' && arg[1] != '-' && strings.HasSuffix(arg, "c") && i+1 < len(args): // -Atqc
+			i++
+			parts = append(parts, args[i])
+		case (arg == "-f" || arg == "--file") && i+1 < len(args):
+			i++
+			a.Detail = path.Base(args[i])
+		case strings.HasPrefix(arg, "--file="):
+			a.Detail = path.Base(strings.TrimPrefix(arg, "--file="))
+		}
+	}
+	if a.SQL = strings.Join(parts, "; "); a.SQL == "" {
+		a.SQL = input
+	}
+	if a.SQL != "" {
+		a.Detail = strings.TrimSuffix(strings.ToLower(strings.Join(strings.Fields(a.SQL), " ")), ";")
+	}
+}

@@ -1,0 +1,251 @@
+package scheduled
+
+import (
+	"bytes"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/netresearch/go-cron"
+)
+
+// fields reads what cron takes: five fields or a word with an @.
+var fields = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.Hash).WithHashKey("x")
+
+// withSeconds is how some schedulers in containers and clusters write it.
+var withSeconds = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+// understands tells whether a schedule is one of cron's.
+func understands(when string) bool {
+	if when == "@reboot" || when == "@midnight" || when == "@annually" {
+		return true
+	}
+	_, err := fields.Parse(when)
+	return err == nil
+}
+
+var (
+	assignment = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$`)
+	fiveFields = regexp.MustCompile(`^\s*((?:[-0-9*,/a-zA-Z~?#LWH()]+\s+){4}[-0-9*,/a-zA-Z~?#LWH()]+)\s+(.+)$`)
+	atWord     = regexp.MustCompile(`^\s*(@[a-z]+)\s+(.+)$`)
+	asUserWord = regexp.MustCompile(`^(\S+)\s+(.+)$`)
+	looksCron  = regexp.MustCompile(`^[-0-9*,/]+$`)
+	drawing    = regexp.MustCompile(`^[\s#|.*─│┌└├┬┴┼—\-+(]*(?:$|minute|hour|day|month|m h|min )`)
+)
+
+// table is a text with lines of cron.
+type table struct {
+	file    string
+	first   int  // the line at which it begins
+	flat    bool // all of it stands on that line
+	kind    Kind //
+	hasUser bool
+	user    string
+	env     map[string]string
+	why     string // of all of it, where nothing stands at a line
+}
+
+// entries reads the lines of a crontab.
+func (t table) entries(text string) []Entry {
+	var all []Entry
+	env := maps.Clone(t.env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	var remarks []string // right above
+	after := false       // the last line was an entry: a comment that follows begins anew
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimRight(line, "\r")
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" {
+			remarks = nil
+			continue
+		}
+		if remark, is := strings.CutPrefix(trimmed, "#"); is {
+			if after {
+				remarks, after = nil, false
+			}
+			if drawing.MatchString(strings.ToLower(strings.TrimSpace(remark))) { // what stands above it is of the system's own
+				remarks = nil
+			} else if remark = explains(remark); remark != "" {
+				remarks = append(remarks, remark)
+			}
+			continue
+		}
+		if found := assignment.FindStringSubmatch(line); found != nil {
+			env[found[1]] = strings.Trim(strings.TrimSpace(found[2]), `"'`)
+			continue
+		}
+		entry, is := t.entry(line, env)
+		if !is {
+			continue
+		}
+		if entry.Line = t.first + i; t.flat {
+			entry.Line = t.first
+		}
+		if entry.Why == "" {
+			entry.Why = strings.Join(remarks, " ")
+		}
+		if entry.Why == "" {
+			entry.Why = t.why
+		}
+		all, after = append(all, entry), true
+	}
+	return all
+}
+
+// explains leaves of a comment what says something: a line that was taken out does not, nor does the drawing of the five fields.
+func explains(remark string) string {
+	remark = strings.TrimSpace(remark)
+	if found := fiveFields.FindStringSubmatch(remark); found != nil && understands(strings.Join(strings.Fields(found[1]), " ")) {
+		return ""
+	}
+	if atWord.MatchString(remark) || drawing.MatchString(strings.ToLower(remark)) || assignment.MatchString(remark) {
+		return ""
+	}
+	return remark
+}
+
+func (t table) entry(line string, env map[string]string) (Entry, bool) {
+	var when, rest string
+	if found := fiveFields.FindStringSubmatch(line); found != nil {
+		when, rest = strings.Join(strings.Fields(found[1]), " "), found[2]
+		if first, _, _ := strings.Cut(when, " "); !looksCron.MatchString(first) && !understands(when) { // a sentence
+			return Entry{}, false
+		}
+	} else if found := atWord.FindStringSubmatch(line); found != nil {
+		when, rest = found[1], found[2]
+	} else {
+		return Entry{}, false
+	}
+	e := Entry{Kind: t.kind, File: t.file, When: when, Wrong: !understands(when), User: t.user}
+	for _, zone := range []string{env["CRON_TZ"], env["TZ"]} {
+		if e.Zone == "" {
+			e.Zone = zone
+		}
+	}
+	if t.hasUser {
+		found := asUserWord.FindStringSubmatch(rest)
+		if found == nil {
+			return Entry{}, false
+		}
+		e.User, rest = found[1], found[2]
+	}
+	e.run(beforePercent(rest), env)
+	return e, true
+}
+
+// beforePercent is what cron runs: behind a % that has no backslash is the input, with % for the ends of lines.
+func beforePercent(command string) string {
+	var b strings.Builder
+	for i := 0; i < len(command); i++ {
+		switch {
+		case command[i] == '\\' && i+1 < len(command) && command[i+1] == '%':
+			i++
+			b.WriteByte('%')
+		case command[i] == '%':
+			input := strings.ReplaceAll(command[i+1:], "%", "\n")
+			return b.String() + " <<'USHER_INPUT'\n" + input + "\nUSHER_INPUT\n"
+		default:
+			b.WriteByte(command[i])
+		}
+	}
+	return b.String()
+}
+
+// run says what the entry runs.
+func (e *Entry) run(command string, env map[string]string) {
+	read := readShell(command, env)
+	e.Actions = read.actions
+	if e.Why == "" {
+		e.Why = explains(read.remark)
+	}
+	shown, _, _ := strings.Cut(command, " <<'USHER_INPUT'")
+	e.Command = shorten(shown)
+}
+
+// anacron reads anacrontab: days, delay, name, command.
+func anacron(file, text string) []Entry {
+	var all []Entry
+	env := map[string]string{}
+	var remarks []string
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" {
+			remarks = nil
+			continue
+		}
+		if remark, is := strings.CutPrefix(trimmed, "#"); is {
+			remarks = append(remarks, explains(remark))
+			continue
+		}
+		if found := assignment.FindStringSubmatch(line); found != nil {
+			env[found[1]] = found[2]
+			continue
+		}
+		parts := strings.Fields(trimmed)
+		if len(parts) < 4 {
+			continue
+		}
+		when := parts[0]
+		switch when {
+		case "1":
+			when = "@daily"
+		case "7":
+			when = "@weekly"
+		case "30", "31":
+			when = "@monthly"
+		default:
+			if _, err := strconv.Atoi(when); err == nil {
+				when = "@every " + when + "d"
+			}
+		}
+		e := Entry{Kind: KindAnacrontab, File: file, Line: i + 1, When: when, Name: parts[2], Why: strings.TrimSpace(strings.Join(remarks, " "))}
+		e.run(strings.Join(parts[3:], " "), env)
+		if runsParts(e.Command) { // the directories are read themselves
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// runsParts tells whether a command runs a directory of scripts, which is looked at for itself.
+func runsParts(command string) bool {
+	return strings.Contains(command, "run-parts")
+}
+
+// periodic reads a script that a directory runs, as cron.daily does.
+func periodic(file, every, text string, off Off) Entry {
+	e := Entry{Kind: KindPeriodic, File: file, Line: 1, When: every, Off: off, Why: opening(text)}
+	read := readShell(text, nil)
+	e.Actions = read.actions
+	var first string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "set ") {
+			first += line + "; "
+		}
+	}
+	e.Command = shorten(strings.TrimSuffix(first, "; "))
+	return e
+}
+
+// opening is the comment at the top of a script.
+func opening(text string) string {
+	var said []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		remark, is := strings.CutPrefix(line, "#")
+		switch {
+		case strings.HasPrefix(line, "#!"), line == "" && len(said) == 0:
+			continue
+		case !is:
+			return strings.TrimSpace(strings.Join(said, " "))
+		}
+		said = append(said, strings.TrimSpace(remark))
+	}
+	return strings.TrimSpace(strings.Join(said, " "))
+}
+
+func isBinary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }

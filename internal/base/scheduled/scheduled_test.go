@@ -1,0 +1,196 @@
+package scheduled_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"usher/internal/base/scheduled"
+)
+
+// TestFind reads trees as installations have them. Each file of testdata is one, and its last part what is found there, an entry a
+// line: where, of what kind, when, as whom; what it runs on what; why; which others do the same.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d trees, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			root := t.TempDir()
+			var want string
+			for _, part := range archive.Files {
+				if part.Name == "want" {
+					want = string(part.Data)
+					continue
+				}
+				write(t, filepath.Join(root, part.Name), string(part.Data))
+			}
+			found, err := scheduled.Find(t.Context(), []string{root}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, told(found, root)); diff != "" {
+				t.Errorf("want -, found +:\n%s", diff)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(text, "#!") {
+		mode = 0o755
+	}
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told writes what was found as the trees have it.
+func told(found scheduled.Found, root string) string {
+	var b strings.Builder
+	short := func(name string) string { return strings.TrimPrefix(name, root+"/") }
+	for i, others := range scheduled.Doubles(found.Entries) {
+		e := found.Entries[i]
+		when := e.When
+		if e.Wrong {
+			when += " (wrong)"
+		}
+		if e.Elsewhere {
+			when = "elsewhere"
+		}
+		fmt.Fprintf(&b, "%s:%d %s [%s]", short(e.File), e.Line, e.Kind, when)
+		if e.Zone != "" {
+			b.WriteString(" zone " + e.Zone)
+		}
+		if e.User != "" {
+			b.WriteString(" as " + e.User)
+		}
+		if e.Off != "" {
+			b.WriteString(" off: " + string(e.Off))
+		}
+		b.WriteString("\n")
+		for _, a := range e.Actions {
+			fmt.Fprintf(&b, "  runs %s\n", strings.TrimSpace(a.Program+" "+a.Target()))
+		}
+		if e.Why != "" {
+			fmt.Fprintf(&b, "  why: %s\n", e.Why)
+		}
+		for _, j := range others {
+			fmt.Fprintf(&b, "  doubles %s:%d\n", short(found.Entries[j].File), found.Entries[j].Line)
+		}
+	}
+	for _, u := range found.Unread {
+		fmt.Fprintf(&b, "unread %s:%d %s %s\n", short(u.File), u.Line, u.Reason, u.Detail)
+	}
+	return b.String()
+}
+
+func TestFind_StandardInput(t *testing.T) {
+	t.Parallel()
+	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("# why\n5 4 * * * /opt/x.sh\n"))
+	if err != nil || told(found, "") != "-:2 crontab [5 4 * * *]\n  runs x.sh\n  why: why\n" {
+		t.Errorf("%s, %v", told(found, ""), err)
+	}
+}
+
+// What cannot be read is named, and everything else is read all the same.
+func TestFind_NamesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "crontab"), "0 1 * * * /opt/one.sh\n")
+	write(t, filepath.Join(root, "large.crontab"), strings.Repeat("# x\n", scheduled.MostBytes/4+1))
+	write(t, filepath.Join(root, "notes.txt"), "Call the baker at 5.\n")
+	closed := filepath.Join(root, "closed")
+	write(t, filepath.Join(closed, "crontab"), "0 2 * * * /opt/two.sh\n")
+	if err := os.Chmod(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(closed, 0o755) })
+	paths := []string{root, filepath.Join(root, "gone"), filepath.Join(root, "notes.txt")}
+	found, err := scheduled.Find(t.Context(), paths, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := told(found, root)
+	want := []string{"crontab:1 crontab", "unread large.crontab:0 large", "unread gone:0 unreadable no such file", "unread notes.txt:0 unknown"}
+	if os.Geteuid() != 0 { // whom no directory is closed to
+		want = append(want, "unread closed:0 unreadable permission denied")
+	}
+	for _, line := range want {
+		if !strings.Contains(got, line) {
+			t.Errorf("%q is missing in\n%s", line, got)
+		}
+	}
+}
+
+// Links lead round in a circle and to what was read already: each file is read once.
+func TestFind_LinksInACircle(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "etc", "cron.d", "one"), "0 1 * * * root /opt/one.sh\n")
+	for name, to := range map[string]string{"etc/up": "..", "etc/self": "self", "again": "etc", "etc/cron.d/two": "one", "gone": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := scheduled.Find(t.Context(), []string{root, root + "/etc"}, nil)
+	if err != nil || len(found.Entries) != 1 {
+		t.Errorf("found %s, %v", told(found, root), err)
+	}
+}
+
+func TestFind_IsBounded(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	deep := root
+	for range scheduled.MostDepth + 2 {
+		deep = filepath.Join(deep, "d")
+	}
+	write(t, filepath.Join(deep, "crontab"), "0 1 * * * /opt/one.sh\n")
+	write(t, filepath.Join(root, "many.crontab"), strings.Repeat("0 1 * * * /opt/x.sh\n", scheduled.MostEntries+5))
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || len(found.Entries) != scheduled.MostEntries || len(found.Unread) != 2 ||
+		found.Unread[0].Reason != scheduled.ReasonDeep || found.Unread[1].Reason != scheduled.ReasonMany {
+		t.Errorf("found %d, unread %v, %v", len(found.Entries), found.Unread, err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	if _, err := scheduled.Find(ctx, []string{root}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up it ends with %v", err)
+	}
+}
+
+// Whatever stands in a file, it is read to an end.
+func FuzzFind(f *testing.F) {
+	for _, text := range []string{"* * * * * x", "RUN echo '* * * * * x' | crontab -", "kind: CronJob\nspec: {schedule: '@daily'}", "[Timer]\nOnCalendar=daily", "cron('H * * * *')", "a: &a [*a]\nkind: CronJob"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		root := t.TempDir()
+		for _, name := range []string{"crontab", "Dockerfile", "x.yaml", "compose.yml", "x.timer", "Jenkinsfile", "x.sh", "etc/cron.d/x", "etc/cron.daily/x", "etc/anacrontab", ".gitlab-ci.yml", ".github/workflows/x.yml"} {
+			write(t, filepath.Join(root, name), text)
+		}
+		if _, err := scheduled.Find(t.Context(), []string{root}, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
