@@ -264,6 +264,9 @@ var weekdays = map[string][7]string{
 	"es": {"domingo", "lunes", "martes", "miércoles", "jueves", "viernes", "sábado"},
 }
 
+// Weekday writes a day of the week.
+func (v Voice) Weekday(day time.Weekday) string { return weekdays[v.lang][day] }
+
 var months = map[string][12]string{
 	"en": {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
 	"fr": {"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},

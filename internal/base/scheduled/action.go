@@ -110,7 +110,7 @@ func classify(args []string, env map[string]string, host, input string) Action {
 	case program == "psql":
 		a.readDatabase(rest, env, host, "cfdhpUoFPRTLv", "command file")
 		a.readSQL(rest, input)
-	case strings.HasPrefix(program, "pg_") || program == "vacuumdb" || program == "reindexdb" || program == "clusterdb":
+	case slices.Contains(databasePrograms, program) && program != "mysqldump" && program != "mysql" && program != "mongodump":
 		a.readDatabase(rest, env, host, "dhpUfFjnNtTESZDX", "dbname host port username file format jobs schema exclude-schema table exclude-table compress pgdata")
 	case program == "mysqldump" || program == "mysql" || program == "mongodump":
 		a.readDatabase(rest, env, host, "hPu", "host port user db uri")

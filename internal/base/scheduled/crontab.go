@@ -31,6 +31,7 @@ var (
 	atWord     = regexp.MustCompile(`^\s*(@[a-z]+)\s+(.+)$`)
 	asUserWord = regexp.MustCompile(`^(\S+)\s+(.+)$`)
 	looksCron  = regexp.MustCompile(`^[-0-9*,/]+$`)
+	legal      = regexp.MustCompile(`(?i)\bspdx\b|\bcopyright\b|\blicen[cs]ed? (?:under|as)\b`)
 	drawing    = regexp.MustCompile(`^[\s#|.*─│┌└├┬┴┼—\-+(]*(?:$|minute|hour|day|month|m h|min )`)
 )
 
@@ -101,7 +102,7 @@ func explains(remark string) string {
 	if found := fiveFields.FindStringSubmatch(remark); found != nil && understands(strings.Join(strings.Fields(found[1]), " ")) {
 		return ""
 	}
-	if atWord.MatchString(remark) || drawing.MatchString(strings.ToLower(remark)) || assignment.MatchString(remark) {
+	if atWord.MatchString(remark) || legal.MatchString(remark) || drawing.MatchString(strings.ToLower(remark)) || assignment.MatchString(remark) {
 		return ""
 	}
 	return remark
@@ -162,7 +163,9 @@ func (e *Entry) run(command string, env map[string]string) {
 		e.Why = explains(read.remark)
 	}
 	shown, _, _ := strings.Cut(command, " <<'USHER_INPUT'")
-	e.Command = shorten(shown)
+	if e.Command = shorten(shown); e.Off == "" {
+		e.Off = stepsAside(shown)
+	}
 }
 
 // anacron reads anacrontab: days, delay, name, command.
@@ -227,7 +230,9 @@ func periodic(file, every, text string, off Off) Entry {
 			first += line + "; "
 		}
 	}
-	e.Command = shorten(strings.TrimSuffix(first, "; "))
+	if e.Command = shorten(strings.TrimSuffix(first, "; ")); e.Off == "" {
+		e.Off = stepsAside(first)
+	}
 	return e
 }
 

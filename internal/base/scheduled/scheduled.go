@@ -32,6 +32,7 @@ const (
 	OffSuspended     Off = "suspended"
 	OffNotExecutable Off = "not_executable" // cron's directories run what may be executed
 	OffName          Off = "name"           // and what has no dot in its name
+	OffSystemd       Off = "systemd"        // the command ends at once where systemd runs, which has a timer for it
 )
 
 // Entry is one schedule.
@@ -132,6 +133,14 @@ func doesSame(a Action, others []Action) bool {
 		}
 	}
 	return false
+}
+
+// stepsAside tells whether a command ends at once on a machine that systemd runs: packages bring both, and one of them works.
+func stepsAside(command string) Off {
+	if strings.Contains(command, "/run/systemd/system") {
+		return OffSystemd
+	}
+	return ""
 }
 
 // shorten keeps the beginning of a command, on one line and without passwords.

@@ -49,11 +49,15 @@ func (f *finder) timer(file, text string) {
 	if service == "" {
 		service = strings.TrimSuffix(filepath.Base(file), ".timer") + ".service"
 	}
-	e := Entry{Kind: KindTimer, File: file, Name: service, Why: why, job: f.newJob()}
+	e := Entry{Kind: KindTimer, File: file, Name: service, Why: u.first("Description"), job: f.newJob()}
 	if e.Why == "" {
-		e.Why = u.first("Description")
+		e.Why = why
 	}
-	f.service(&e, filepath.Join(filepath.Dir(file), service))
+	real, err := filepath.EvalSymlinks(file) // what is switched on is a link to where the two lie
+	if err != nil {
+		real = file
+	}
+	f.service(&e, filepath.Join(filepath.Dir(real), service))
 	for _, setting := range u {
 		switch setting.name {
 		case "OnCalendar", "OnBootSec", "OnStartupSec", "OnUnitActiveSec", "OnUnitInactiveSec", "OnActiveSec":
@@ -82,10 +86,10 @@ func (f *finder) service(e *Entry, file string) {
 	}
 	u, why := readUnit(text)
 	if e.Why == "" {
-		e.Why = why
+		e.Why = u.first("Description")
 	}
 	if e.Why == "" {
-		e.Why = u.first("Description")
+		e.Why = why
 	}
 	e.User = u.first("User")
 	env := map[string]string{}
@@ -96,7 +100,7 @@ func (f *finder) service(e *Entry, file string) {
 			for _, pair := range keysAndValues(setting.value) {
 				env[pair[0]] = pair[1]
 			}
-		case "ExecStart", "ExecStartPre", "ExecStartPost":
+		case "ExecStart": // what comes before and after it prepares and tidies up
 			commands = append(commands, strings.ReplaceAll(strings.TrimLeft(setting.value, "-+!@:"), "%%", "%"))
 		}
 	}

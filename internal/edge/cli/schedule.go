@@ -16,11 +16,16 @@ import (
 )
 
 type scheduleCommand struct {
+	Show  scheduleShow  `cmd:"" default:"withargs" help:"What Usher does on its own, and how it stands; with the name of a task, its latest windows."`
+	Audit scheduleAudit `cmd:"" help:"Find schedules that stand elsewhere (crontabs, timers, images, clusters, builds), which of them double another or a task of Usher, and which nobody explains."`
+}
+
+type scheduleShow struct {
 	Task string `arg:"" optional:"" help:"Name of a task: what it relies on is said, its latest windows are listed, and what came of each."`
 }
 
 // Run prints what Usher does on its own, and how it stands; or the latest windows of a task.
-func (c scheduleCommand) Run(s *session) error {
+func (c scheduleShow) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}

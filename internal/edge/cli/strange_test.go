@@ -29,6 +29,7 @@ func ordinary(folder string) map[string]string {
 		"receipt": "R1", "contact": "a@b.example", "key": filepath.Join(folder, "door.json"), "file": filepath.Join(folder, "dossiers.csv"), "output": filepath.Join(folder, "out.csv"), "listen": "nowhere",
 		"text": "awa", "paid": "yes", "seated": "no", "told": "no", "after": "A1", "limit": "5",
 		"reservation": "R1", "waiting": "W1", "number": "N1", "month": "2026-10",
+		"paths": filepath.Join(folder, "dossiers.csv"),
 		"table": "status", "columns": "organisation_id, campaign_id, code",
 	}
 }

@@ -41,7 +41,7 @@ type Judged struct {
 func (j Judged) IsDouble() bool { return j.Off == "" && (j.Certain || len(j.Doubles) > 0) }
 
 // IsUnexplained tells whether nobody says what it is for.
-func (j Judged) IsUnexplained() bool { return j.Why == "" && !j.Certain }
+func (j Judged) IsUnexplained() bool { return j.Why == "" && !j.Certain && j.Off != scheduled.OffSystemd }
 
 // Judge says of schedules that were found elsewhere which of them the catalogue or another one does too, and where each belongs.
 func Judge(entries []scheduled.Entry) []Judged {
@@ -64,6 +64,8 @@ func (j Judged) belongs() Belongs {
 	runs := func(is func(scheduled.Action) bool) bool { return slices.ContainsFunc(j.Actions, is) }
 	onData := func(a scheduled.Action) bool { return isCopy(a) || a.SQL != "" }
 	switch {
+	case j.Off == scheduled.OffSystemd:
+		return BelongsHere
 	case j.Off != "":
 		return BelongsNowhere
 	case j.Wrong:

@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"usher/internal/base/problem"
+	"usher/internal/base/scheduled"
+	"usher/internal/domain/run"
+	"usher/internal/edge/job"
+)
+
+type scheduleAudit struct {
+	Paths   []string `arg:"" optional:"" help:"Files and directories to look through, as /etc /var/spool/cron or a repository; - reads what crontab -l prints."`
+	Crontab bool     `help:"Also what crontab -l says, of the user who asks."`
+}
+
+const (
+	crontabWithin = 10 * time.Second
+	mostAudited   = 1000 // schedules that are printed for people; --json has them all
+)
+
+// Run lists what was found, and ends with 1 when something is done twice. It needs no database.
+func (c scheduleAudit) Run(s *session) error {
+	if len(c.Paths) == 0 && !c.Crontab {
+		return problem.Invalid("audit_nothing_asked", nil)
+	}
+	for _, path := range c.Paths {
+		if path == "" { // as a script gives it whose variable is empty: not the directory in which it runs
+			return problem.Invalid("audit_nothing_asked", nil)
+		}
+	}
+	found, err := scheduled.Find(s.ctx, c.Paths, os.Stdin)
+	if err != nil {
+		return err
+	}
+	if c.Crontab {
+		more, err := ownCrontab(s.ctx)
+		if err != nil {
+			return err
+		}
+		found.Entries, found.Unread, found.Files = append(found.Entries, more.Entries...), append(found.Unread, more.Unread...), found.Files+more.Files
+	}
+	judged := job.Judge(found.Entries)
+	doubles, unexplained := 0, 0
+	for _, j := range judged {
+		if j.IsDouble() {
+			doubles++
+		}
+		if j.IsUnexplained() {
+			unexplained++
+		}
+	}
+	if s.line.JSON {
+		if err := s.answer(s.answerAudit(judged, found, doubles, unexplained)); err != nil {
+			return err
+		}
+	} else {
+		s.printAudit(judged, found, unexplained)
+	}
+	if doubles > 0 {
+		return problem.Refused("schedules_doubled", problem.Facts{"count": doubles})
+	}
+	return nil
+}
+
+// ownCrontab asks cron for the crontab of whoever asks. That they have none is an answer, too.
+func ownCrontab(ctx context.Context) (scheduled.Found, error) {
+	ctx, end := context.WithTimeout(ctx, crontabWithin)
+	defer end()
+	command := exec.CommandContext(ctx, "crontab", "-l")
+	var errs strings.Builder
+	command.Stderr = &errs
+	out, err := command.Output()
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return scheduled.Found{}, problem.Refused("audit_no_crontab_program", nil)
+	case errors.As(err, &exit) && strings.Contains(strings.ToLower(errs.String()), "no crontab"):
+		return scheduled.Found{}, nil
+	case err != nil:
+		return scheduled.Found{}, problem.Refused("audit_crontab_failed", problem.Facts{"why": strings.TrimSpace(errs.String())}).Because(err)
+	}
+	found, err := scheduled.Find(ctx, []string{"-"}, strings.NewReader(string(out)))
+	for i := range found.Entries {
+		found.Entries[i].File = "crontab -l"
+	}
+	return found, err
+}
+
+func (s *session) printAudit(judged []job.Judged, found scheduled.Found, unexplained int) {
+	sections := []struct {
+		heading string
+		holds   func(job.Judged) bool
+	}{
+		{"cli_audit_section_double", job.Judged.IsDouble},
+		{"cli_audit_section_unexplained", func(j job.Judged) bool { return !j.IsDouble() && j.IsUnexplained() }},
+		{"cli_audit_section_rest", func(j job.Judged) bool { return !j.IsDouble() && !j.IsUnexplained() }},
+	}
+	shown := judged[:min(mostAudited, len(judged))]
+	for _, section := range sections {
+		headed := false
+		for _, j := range shown {
+			if !section.holds(j) {
+				continue
+			}
+			if !headed {
+				fmt.Fprintf(s.stdout, "%s\n\n", s.voice.Say(section.heading, nil))
+				headed = true
+			}
+			s.printJudged(j, judged)
+		}
+	}
+	if len(judged) > mostAudited {
+		s.say("cli_audit_more", map[string]any{"count": len(judged) - mostAudited})
+	}
+	for _, u := range found.Unread {
+		s.say("cli_audit_unread", map[string]any{"file": u.File, "why": s.unreadWhy(u)})
+	}
+	s.say("cli_audit_sum", map[string]any{
+		"schedules": s.voice.Count("cli_audit_schedules", len(judged)), "files": s.voice.Count("cli_audit_files", found.Files), "unexplained": unexplained,
+	})
+}
+
+func place(e scheduled.Entry) string {
+	return e.File + ":" + strconv.Itoa(e.Line)
+}
+
+// printJudged prints one schedule: where and when, what it runs, what that means, where it belongs.
+func (s *session) printJudged(j job.Judged, all []job.Judged) {
+	header := []string{place(j.Entry), s.auditWhen(j.Entry)}
+	if j.User != "" {
+		header = append(header, s.voice.Say("cli_audit_as", map[string]any{"user": j.User}))
+	}
+	fmt.Fprintln(s.stdout, strings.Join(header, "  "))
+	for _, a := range j.Actions {
+		s.indented(a.Program + " " + a.Target())
+	}
+	if j.Command != "" {
+		s.indented("$ " + j.Command)
+	}
+	verdict := s.auditVerdict(j, all)
+	if len(verdict) > 1 {
+		s.indented(strings.Join(verdict[:len(verdict)-1], " "))
+	}
+	s.indented("→ " + verdict[len(verdict)-1])
+	fmt.Fprintln(s.stdout)
+}
+
+// indented prints a text as wide as the terminal, two columns in.
+func (s *session) indented(text string) {
+	for line := range strings.Lines(wrap(strings.TrimSpace(text), max(narrowest, widthOf(s.stdout)-4))) {
+		fmt.Fprintln(s.stdout, "  "+strings.TrimRight(line, " \n"))
+	}
+}
+
+// mostOthers that do the same are named beside a schedule.
+const mostOthers = 5
+
+func (s *session) auditVerdict(j job.Judged, all []job.Judged) []string {
+	var said []string
+	if j.Task != "" {
+		id := "cli_audit_task_perhaps"
+		if j.Certain {
+			id = "cli_audit_task"
+		}
+		said = append(said, s.voice.Say(id, map[string]any{"task": j.Task, "title": s.voice.Say("task_"+j.Task+"_title", nil)}))
+	}
+	if len(j.Doubles) > 0 {
+		others := make([]string, 0, mostOthers)
+		for _, i := range j.Doubles[:min(mostOthers, len(j.Doubles))] {
+			others = append(others, place(all[i].Entry))
+		}
+		said = append(said, s.voice.Say("cli_audit_double", map[string]any{"others": others, "more": len(j.Doubles) > len(others)}))
+	}
+	if j.Why != "" {
+		said = append(said, s.voice.Say("cli_audit_why", map[string]any{"why": j.Why}))
+	} else if j.IsUnexplained() {
+		said = append(said, s.voice.Say("cli_audit_unexplained", nil))
+	}
+	if j.Off != "" {
+		said = append(said, s.voice.Say("cli_audit_off_"+string(j.Off), nil))
+	}
+	return append(said, s.voice.Say("cli_audit_belongs_"+string(j.Belongs), map[string]any{"task": j.Task}))
+}
+
+func (s *session) unreadWhy(u scheduled.Unread) string {
+	return s.voice.Say("cli_audit_unread_"+string(u.Reason), map[string]any{
+		"detail": u.Detail, "line": fmt.Sprint(u.Line), "most": scheduled.MostBytes >> 20, "depth": scheduled.MostDepth, "files": scheduled.MostFiles, "entries": scheduled.MostEntries,
+	})
+}
+
+// fiveFields are what cron's words stand for.
+var fiveFields = map[string]string{
+	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+}
+
+// auditWhen says in words when a schedule runs.
+func (s *session) auditWhen(e scheduled.Entry) string {
+	facts := map[string]any{"when": e.When}
+	switch {
+	case e.Elsewhere:
+		return s.voice.Say("cli_audit_when_settings", nil)
+	case e.Wrong:
+		return s.voice.Say("cli_audit_when_wrong", facts)
+	case e.Kind == scheduled.KindTimer:
+		return s.voice.Say("cli_audit_when_timer", facts)
+	case e.When == "@reboot":
+		return s.voice.Say("cli_audit_when_reboot", nil)
+	case (e.Kind == scheduled.KindPeriodic || e.Kind == scheduled.KindAnacrontab) && fiveFields[e.When] != "":
+		return s.voice.Say("cli_audit_when_"+strings.TrimPrefix(e.When, "@"), nil)
+	}
+	if every, is := strings.CutPrefix(e.When, "@every "); is {
+		return s.voice.Say("cli_audit_when_every", map[string]any{"every": every})
+	}
+	zone := e.Zone
+	if zone == "" {
+		zone = s.voice.Say("cli_audit_zone_machine", nil)
+		if e.Kind == scheduled.KindCluster || e.Kind == scheduled.KindBuild {
+			zone = "UTC"
+		}
+	}
+	cron := e.When
+	if five := fiveFields[cron]; five != "" {
+		cron = five
+	}
+	return s.cronWords(cron, zone)
+}
+
+// cronWords adds to the words that the catalogue has for its own schedules those that people's have.
+func (s *session) cronWords(cron, zone string) string {
+	fields := strings.Fields(cron)
+	if len(fields) == 5 && fields[2] == "*" && fields[3] == "*" {
+		minute, minuteErr := strconv.Atoi(fields[0])
+		hour, hourErr := strconv.Atoi(fields[1])
+		facts := map[string]any{"at": fmt.Sprintf("%02d:%02d", hour, minute), "zone": zone}
+		every, isEvery := strings.CutPrefix(fields[0], "*/")
+		switch day, dayErr := strconv.Atoi(fields[4]); {
+		case minuteErr == nil && hourErr == nil && dayErr == nil && day >= 0 && day <= 7:
+			facts["day"] = s.voice.Weekday(time.Weekday(day % 7))
+			return s.voice.Say("cli_audit_when_weekday", facts)
+		case minuteErr == nil && hourErr == nil && fields[4] == "1-5":
+			return s.voice.Say("cli_audit_when_workdays", facts)
+		case isEvery && every != "15" && fields[1] == "*" && fields[4] == "*":
+			return s.voice.Say("cli_audit_when_minutes", map[string]any{"minutes": every})
+		}
+	}
+	return run.Schedule{Cron: cron, Zone: zone}.When(s.voice)
+}
+
+// auditAnswer is what was found, as programs read it.
+type auditAnswer struct {
+	Schedules   []auditRow  `json:"schedules"`
+	Unread      []unreadRow `json:"unread"`
+	Files       int         `json:"files"`
+	Doubles     int         `json:"doubles"`
+	Unexplained int         `json:"unexplained"`
+}
+
+type auditRow struct {
+	File     string         `json:"file"`
+	Line     int            `json:"line"`
+	Kind     scheduled.Kind `json:"kind"`
+	When     string         `json:"when"`
+	Words    string         `json:"words"`
+	Valid    bool           `json:"valid"` // cron understands it
+	Zone     string         `json:"zone,omitempty"`
+	User     string         `json:"user,omitempty"`
+	Name     string         `json:"name,omitempty"`
+	Command  string         `json:"command"`
+	Runs     []auditAction  `json:"runs"`
+	Why      string         `json:"why,omitempty"`
+	Off      scheduled.Off  `json:"off,omitempty"`
+	Task     string         `json:"task,omitempty"`    // of the catalogue, which it does
+	Perhaps  string         `json:"perhaps,omitempty"` // or seems to do
+	Doubles  []string       `json:"doubles"`           // file:line of others that do the same
+	Explains bool           `json:"explained"`
+	Belongs  job.Belongs    `json:"belongs"`
+	Advice   string         `json:"advice"`
+}
+
+type auditAction struct {
+	Program string `json:"program"`
+	Target  string `json:"target"`
+}
+
+type unreadRow struct {
+	File   string           `json:"file"`
+	Line   int              `json:"line,omitempty"`
+	Reason scheduled.Reason `json:"reason"`
+	Why    string           `json:"why"`
+}
+
+func (s *session) answerAudit(judged []job.Judged, found scheduled.Found, doubles, unexplained int) auditAnswer {
+	answer := auditAnswer{Schedules: []auditRow{}, Unread: []unreadRow{}, Files: found.Files, Doubles: doubles, Unexplained: unexplained}
+	for _, j := range judged {
+		row := auditRow{
+			File: j.File, Line: j.Line, Kind: j.Kind, When: j.When, Words: s.auditWhen(j.Entry), Valid: !j.Wrong, Zone: j.Zone, User: j.User, Name: j.Name,
+			Command: j.Command, Runs: []auditAction{}, Why: j.Why, Off: j.Off, Doubles: []string{}, Explains: !j.IsUnexplained(), Belongs: j.Belongs,
+			Advice: s.voice.Say("cli_audit_belongs_"+string(j.Belongs), map[string]any{"task": j.Task}),
+		}
+		if row.Perhaps = j.Task; j.Certain {
+			row.Task, row.Perhaps = j.Task, ""
+		}
+		for _, a := range j.Actions {
+			row.Runs = append(row.Runs, auditAction{a.Program, a.Target()})
+		}
+		for _, i := range j.Doubles {
+			row.Doubles = append(row.Doubles, place(judged[i].Entry))
+		}
+		answer.Schedules = append(answer.Schedules, row)
+	}
+	for _, u := range found.Unread {
+		answer.Unread = append(answer.Unread, unreadRow{u.File, u.Line, u.Reason, s.unreadWhy(u)})
+	}
+	return answer
+}
