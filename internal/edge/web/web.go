@@ -85,6 +85,8 @@ func (s *site) routes() []route {
 		{path: "/runs/{id}/lists/{list}", get: s.list}, // and {list}.csv
 		{path: "/schedule", get: s.schedule},
 		{path: "/schedule/progress", get: s.scheduleProgress},
+		{path: "/webhooks", get: s.webhooks, post: s.addWebhook},
+		{path: "/webhooks/{act}", post: s.changeWebhook},
 		{path: DoorScans, post: s.doorScans},
 		{path: "/language", post: s.speak},
 		{path: "/", get: s.nothingHere, post: s.nothingHere},
