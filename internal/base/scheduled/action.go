@@ -218,7 +218,7 @@ func (a *Action) readDatabase(args []string, env map[string]string, host, withVa
 					continue
 				}
 				value := arg[at+1:]
-				if value == "" && !(flag == "Z") {
+				if value == "" && flag != "Z" {
 					value = next()
 				}
 				take(flag, value)

@@ -294,8 +294,10 @@ func (f *finder) ofeliaFile(file, text string) {
 	flush()
 }
 
-var jenkinsCron = regexp.MustCompile(`(?s)\b(?:parameterizedC|c)ron\s*\(\s*(?:'''|"""|['"])(.*?)(?:'''|"""|['"])\s*\)`)
-var jenkinsStep = regexp.MustCompile(`(?s)\bsh\s*\(?\s*(?:script:\s*)?(?:'''(.*?)'''|"""(.*?)"""|'([^'\n]*)'|"([^"\n]*)")`)
+var (
+	jenkinsCron = regexp.MustCompile(`(?s)\b(?:parameterizedC|c)ron\s*\(\s*(?:'''|"""|['"])(.*?)(?:'''|"""|['"])\s*\)`)
+	jenkinsStep = regexp.MustCompile(`(?s)\bsh\s*\(?\s*(?:script:\s*)?(?:'''(.*?)'''|"""(.*?)"""|'([^'\n]*)'|"([^"\n]*)")`)
+)
 
 // jenkinsfile reads the triggers of a pipeline, and all of its steps.
 func (f *finder) jenkinsfile(file, text string) {

@@ -106,7 +106,8 @@ func (n node) text() string {
 	return ""
 }
 
-func (n node) isMapping() bool  { at := n.resolved(); return at != nil && at.Kind == yaml.MappingNode }
+func (n node) isMapping() bool { at := n.resolved(); return at != nil && at.Kind == yaml.MappingNode }
+
 func (n node) isSequence() bool { at := n.resolved(); return at != nil && at.Kind == yaml.SequenceNode }
 
 func (n node) items() []node {
@@ -404,8 +405,10 @@ func (f *finder) variables(file string, line int, name string, service node, pai
 		e := Entry{Kind: KindVariable, File: file, Line: line, When: when, Name: name, Zone: env["TZ"], Why: why, Command: shorten(image + " " + pair[0] + "=" + pair[1])}
 		a := Action{Program: image, rank: rankMain}
 		if strings.Contains(image, "postgres") || strings.Contains(image, "pg") || env["POSTGRES_HOST"] != "" {
-			a = Action{Program: "pg_dump", Database: firstOf(env, "POSTGRES_DB", "POSTGRES_DATABASE", "PGDATABASE", "DB_NAME"), rank: rankMain,
-				Host: plainHost(firstOf(env, "POSTGRES_HOST", "PGHOST", "DB_HOST"))}
+			a = Action{
+				Program: "pg_dump", Database: firstOf(env, "POSTGRES_DB", "POSTGRES_DATABASE", "PGDATABASE", "DB_NAME"), rank: rankMain,
+				Host: plainHost(firstOf(env, "POSTGRES_HOST", "PGHOST", "DB_HOST")),
+			}
 		}
 		e.Actions = []Action{a}
 		f.add(e)

@@ -41,7 +41,9 @@ type Judged struct {
 func (j Judged) IsDouble() bool { return j.Off == "" && (j.Certain || len(j.Doubles) > 0) }
 
 // IsUnexplained tells whether nobody says what it is for.
-func (j Judged) IsUnexplained() bool { return j.Why == "" && !j.Certain && j.Off != scheduled.OffSystemd }
+func (j Judged) IsUnexplained() bool {
+	return j.Why == "" && !j.Certain && j.Off != scheduled.OffSystemd
+}
 
 // Judge says of schedules that were found elsewhere which of them the catalogue or another one does too, and where each belongs.
 func Judge(entries []scheduled.Entry) []Judged {
@@ -118,7 +120,7 @@ var signs = []sign{
 	{"offer-places", statement(`update|insert\s+into|delete\s+from`, `waiting`, ``), meaning(`offer|promot|propos|process|ofrec`, `wait(?:ing)?_?list|attente|espera`)},
 	{"send-reminders", statement(`insert\s+into`, `notice`, ``), meaning(`send|envo|mail|notif|remind|rappel|recordat`, `remind|rappel|recordatorio`)},
 	{"close-sittings", statement(`update`, `sitting|event`, `clos|ends_at`), meaning(`clos|cloture|cierr|cerrar`, `sitting|seance|sesion|session|event|evento`)},
-	{"settle-month", statement(`insert\s+into`, `statement|entry`, ``), meaning(`settl|commission|comision|releve|payout|liquid`, `month|mois|mes|statement|releve|payout|organi[sz]er`)},
+	{"settle-month", statement(`insert\s+into`, `statement|entry`, ``), meaning(`settl|commission|comisi|releve|payout|liquid`, `month|mois|mes|statement|releve|payout|organi[sz]er`)},
 	{"seal-timeline", statement(`insert\s+into`, `timeline_seal`, ``), meaning(`seal|scell|sell`, `timeline|audit|journal|cronolog`)},
 	{"prune", statement(`delete\s+from|truncate(?:\s+table)?`, `dispatch|run|refusal|missed_window|river_job`, ``), meaning(`prune|purge|clean|depur`, `dispatch|outbox|webhook|runs?\b|river`)},
 }
