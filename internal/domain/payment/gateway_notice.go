@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -323,3 +326,35 @@ select coalesce(sum(amount_minor), 0)::bigint from undone`, s.OrganisationID, s.
 	}
 	return minor, nil
 }
+
+// ReadNotices verifies what was posted to a gateway's hook, and reads it. What is genuine and cannot be understood, or cannot be kept as it
+// stands, is Unreadable: its sender reads why, and would send the same for ever if it were told of a fault.
+func ReadNotices(s Setup, header http.Header, body []byte, now time.Time) ([]GatewayNotice, error) {
+	notices, err := s.Open().Read(header, body, now)
+	if err != nil {
+		return nil, err
+	}
+	if len(notices) > 0 && !keepable(string(body)) {
+		return nil, unreadable("it is not UTF-8, or holds a zero byte")
+	}
+	for _, n := range notices {
+		switch {
+		case !keepable(n.Key) || !keepable(n.CheckoutKey) || !keepable(n.GatewayKey) || !keepable(n.PageKey) || !keepable(n.Currency) || !keepable(n.Words):
+			return nil, unreadable("a name in it holds a zero byte")
+		case n.AmountMinor < 0 || n.AmountMinor > MostMinor || n.FeeMinor < 0 || n.FeeMinor > MostMinor:
+			return nil, unreadable("an amount in it is negative, or beyond all money")
+		case n.OccurredAt.Year() < firstYear || n.OccurredAt.Year() > lastYear:
+			return nil, unreadable("its instant is none of our time")
+		}
+	}
+	return notices, nil
+}
+
+// The years in which money moves.
+const (
+	firstYear = 1970
+	lastYear  = 9999
+)
+
+// keepable tells whether the database takes a text as it stands.
+func keepable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

@@ -147,13 +147,21 @@ func (g stripeGateway) Read(header http.Header, body []byte, now time.Time) ([]G
 			Currency: event.Page.Currency, OccurredAt: event.At,
 		}}, nil
 	case event.Page != nil:
-		return pageNotices(*event.Page, event.At)
+		return understood(pageNotices(*event.Page, event.At))
 	case event.Refund != nil:
-		return refundNotices(*event.Refund, event.At)
+		return understood(refundNotices(*event.Refund, event.At))
 	case event.Dispute != nil:
-		return disputeNotices(*event.Dispute, event)
+		return understood(disputeNotices(*event.Dispute, event))
 	}
 	return nil, nil
+}
+
+// understood is what an event says, unless its amount is none of its currency: it says the same however often it is sent.
+func understood(notices []GatewayNotice, err error) ([]GatewayNotice, error) {
+	if err != nil {
+		return nil, unreadable(err.Error())
+	}
+	return notices, nil
 }
 
 // disputeNotices: an inquiry that ended without a dispute is won. What is neither begun nor over says nothing new.

@@ -30,7 +30,7 @@ func Receive(ctx context.Context, db *pg.DB, hook string, header http.Header, bo
 	if !found {
 		return false, problem.NotFound("gateway_hook_unknown", nil)
 	}
-	notices, err := setup.Open().Read(header, body, now)
+	notices, err := payment.ReadNotices(setup, header, body, now)
 	if err != nil {
 		return false, err
 	}
