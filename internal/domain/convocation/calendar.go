@@ -141,7 +141,7 @@ select (select count(distinct candidate_id) from waiting)::int, exam_id, coalesc
 	}
 	left := c.leftByPlace()
 	var w waiting
-	_, err = pgx.ForEachRow(rows, []any{&c.Waiting, &w.ExamID, &w.CentreID, &w.Eligible, &w.Emails, &w.SMS}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&c.Waiting, &w.ExamID, &w.CentreID, &w.Seats, &w.Emails, &w.SMS}, func() error {
 		c.Forecast.sum(w.Forecast)
 		c.AtMost.sum(w.within(left))
 		return nil
@@ -153,7 +153,7 @@ select (select count(distinct candidate_id) from waiting)::int, exam_id, coalesc
 }
 
 func (f *Forecast) sum(other Forecast) {
-	f.Eligible += other.Eligible
+	f.Seats += other.Seats
 	f.Emails += other.Emails
 	f.SMS += other.SMS
 }
@@ -177,9 +177,9 @@ func (c *Calendar) leftByPlace() map[place]int {
 // within is what a run can do for those who wait, at most, with the places left, from which it takes them.
 // Those who chose a centre come first.
 func (w waiting) within(left map[place]int) Forecast {
-	seats := min(w.Eligible, left[place{w.ExamID, w.CentreID}], left[place{w.ExamID, 0}])
+	seats := min(w.Seats, left[place{w.ExamID, w.CentreID}], left[place{w.ExamID, 0}])
 	left[place{w.ExamID, 0}] -= seats
-	return Forecast{Eligible: seats, Emails: min(w.Emails, seats), SMS: min(w.SMS, seats)}
+	return Forecast{Seats: seats, Emails: min(w.Emails, seats), SMS: min(w.SMS, seats)}
 }
 
 // countPaidSince counts who has paid since the last run, or at all when there was none.

@@ -44,7 +44,7 @@ func TestCalendar_CountsWhoHasPaidSinceTheLastRun(t *testing.T) {
 		t.Errorf("%d have paid since and %d wait, want half and waived", c.PaidSince, c.Waiting)
 	}
 	s.must(s.record("none", 1))
-	if c := s.calendar(); c.PaidSince != 3 || c.Forecast.Eligible != 3 || c.Forecast.Emails != 3 || c.Forecast.SMS != 0 {
+	if c := s.calendar(); c.PaidSince != 3 || c.Forecast.Seats != 3 || c.Forecast.Emails != 3 || c.Forecast.SMS != 0 {
 		t.Errorf("%d have paid since, and a run would do %+v", c.PaidSince, c.Forecast)
 	}
 }
@@ -72,7 +72,7 @@ func TestCalendar_CountsPeopleAndForeseesSeats(t *testing.T) {
 		person{exams: []string{"ENG"}, status: "filed"})
 	s.owner(`update sitting set starts_at = clock() - interval '28 hours', ends_at = clock() - interval '24 hours' where reference = '` + over + `'`)
 	c := s.calendar()
-	if want := (Forecast{Eligible: 3, Emails: 2, SMS: 2}); c.Waiting != 2 || c.Forecast != want {
+	if want := (Forecast{Seats: 3, Emails: 2, SMS: 2}); c.Waiting != 2 || c.Forecast != want {
 		t.Errorf("%d people wait and a run would do %+v, want 2 and %+v", c.Waiting, c.Forecast, want)
 	}
 	if got := c.PlacesLeft(); got != 2+venue.Bound {
@@ -95,16 +95,16 @@ func TestCalendar_PromisesNoMoreThanThePlacesWherePeopleWantToSit(t *testing.T) 
 	s.sit(hall{centre: "Kayes", capacity: places(2)})
 	s.sit(hall{centre: "Gao", capacity: places(3)})
 	s.fileMany(4, person{centre: "Kayes", phone: true})
-	if c := s.calendar(); c.Waiting != 4 || c.AtMost != (Forecast{Eligible: 2, Emails: 2, SMS: 2}) {
+	if c := s.calendar(); c.Waiting != 4 || c.AtMost != (Forecast{Seats: 2, Emails: 2, SMS: 2}) {
 		t.Errorf("%d wait, and a run is said to do %+v at most", c.Waiting, c.AtMost)
 	}
 	s.file(person{}, person{silent: true}, person{}, person{})
 	c := s.calendar()
-	if want := (Forecast{Eligible: 5, Emails: 5, SMS: 2}); c.AtMost != want {
+	if want := (Forecast{Seats: 5, Emails: 5, SMS: 2}); c.AtMost != want {
 		t.Errorf("a run is said to do %+v at most, want %+v", c.AtMost, want)
 	}
-	if r := s.convoke(); r.Seated > c.AtMost.Eligible {
-		t.Errorf("%d were seated, and %d were said to be the most", r.Seated, c.AtMost.Eligible)
+	if r := s.convoke(); r.Seated > c.AtMost.Seats {
+		t.Errorf("%d were seated, and %d were said to be the most", r.Seated, c.AtMost.Seats)
 	}
 	if c := s.calendar(); c.Waiting != 3 || c.AtMost != (Forecast{}) {
 		t.Errorf("with everything full %d wait, and a run is said to do %+v", c.Waiting, c.AtMost)

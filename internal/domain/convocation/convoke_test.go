@@ -473,7 +473,7 @@ func TestConvoke_OneSittingConcernsWhomItCouldTake(t *testing.T) {
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0003 room_full"})
 	forecast, err := Foresee(t.Context(), s.db, s.actor, target)
 	s.must(err)
-	if forecast.Eligible != 1 {
+	if forecast.Seats != 1 {
 		t.Errorf("foreseen for the sitting: %+v, want C0003 alone", forecast)
 	}
 	target.Sitting = "S003"
@@ -520,7 +520,7 @@ func TestForesee_CountsAtMostWhatIsSent(t *testing.T) {
 	s.file(person{}, person{phone: true}, person{silent: true}, person{pays: -1})
 	forecast, err := Foresee(t.Context(), s.db, s.actor, s.target())
 	s.must(err)
-	if forecast != (Forecast{Eligible: 3, Emails: 2, SMS: 1}) {
+	if forecast != (Forecast{Seats: 3, Emails: 2, SMS: 1}) {
 		t.Errorf("got %+v", forecast)
 	}
 

@@ -88,7 +88,7 @@ func (f *Forecast) add(r rehearsal) {
 	if r.miss.Reason != "" {
 		return
 	}
-	f.Eligible++
+	f.Seats++
 	if r.applicant.HasEmail {
 		f.Emails++
 	}

@@ -64,7 +64,7 @@ select concat_ws(' ', reference, case when called then 'true' else 'false' end, 
 	s.must(err)
 	report := s.convoke()
 	for who, counted := range map[string]int{
-		"the forecast": forecast.Eligible, "the trial": len(trial.Seated), "the calendar": calendar.Waiting, "the run": report.Seated,
+		"the forecast": forecast.Seats, "the trial": len(trial.Seated), "the calendar": calendar.Waiting, "the run": report.Seated,
 	} {
 		if counted != eligible {
 			t.Errorf("%s counts %d, want %d", who, counted, eligible)

@@ -12,12 +12,15 @@ import (
 	"usher/internal/domain/timeline"
 )
 
-// Forecast is what a run would do at most, told before it begins, since an SMS costs.
+// Forecast is what a run would do, at most, told before it begins, since an SMS costs.
 type Forecast struct {
-	Eligible int // called and without a seat
-	Emails   int
-	SMS      int
+	Seats  int // that it would give: one to each who is called and has none (Foresee), or for whom there is one (Rehearse)
+	Emails int
+	SMS    int
 }
+
+// Nothing tells that the run would change nothing: it has nobody to seat, and nobody to tell.
+func (f Forecast) Nothing() bool { return f == Forecast{} }
 
 // Foresee counts who is eligible for the target and how many messages a run would send at most:
 // to them, and to those who could not be told before and have an address now.
@@ -36,7 +39,7 @@ func Foresee(ctx context.Context, db *pg.DB, actor timeline.Actor, target Target
 		}
 		err := tx.QueryRow(ctx, `
 select count(*), count(*) filter (where c.has_email), count(*) filter (where c.has_phone)`+eligibleInSets,
-			c.OrganisationID, c.ID, within.examIDs(), within.centres()).Scan(&f.Eligible, &f.Emails, &f.SMS)
+			c.OrganisationID, c.ID, within.examIDs(), within.centres()).Scan(&f.Seats, &f.Emails, &f.SMS)
 		if err != nil {
 			return fmt.Errorf("count who is eligible: %w", err)
 		}

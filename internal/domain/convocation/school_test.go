@@ -190,7 +190,7 @@ func (s *school) file(people ...person) {
 				Receipt: "R-" + added[i].Reference, Key: fmt.Sprintf("list %d", added[i].ID),
 			})
 		}
-		return payment.AddListed(s.t.Context(), tx, s.campaign, s.actor, "list", paid)
+		return payment.AddListed(s.t.Context(), tx, s.campaign, s.actor, payment.Origin{Source: "list"}, paid)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +18,6 @@ import (
 	"usher/internal/base/sheet"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/payment"
-	"usher/internal/domain/timeline"
 )
 
 const taskPayments = "import_payments"
@@ -284,7 +282,6 @@ type paymentPlan struct {
 	ahead      map[digest]int                // of the same, added by this chunk
 	written    map[digest]string             // receipts, as those of the rows before
 	added      []payment.Listed
-	addedBy    []*entry[paymentRow]
 }
 
 func (k *payments) decide(ctx context.Context, tx pgx.Tx, rows []*entry[paymentRow]) (func(context.Context, pgx.Tx) error, error) {
@@ -309,7 +306,7 @@ func (k *payments) lookUp(ctx context.Context, tx pgx.Tx, rows []*entry[paymentR
 	for _, e := range rows {
 		references = append(references, e.record.candidate)
 		if r := e.record.receipt; r != "" {
-			receipts = append(receipts, r, strings.ToUpper(r), strings.ToLower(r))
+			receipts = append(append(receipts, r), payment.OtherCapitals(r)...)
 		} else {
 			payers = append(payers, foldReference(e.record.candidate))
 		}
@@ -403,7 +400,7 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 	if r.receivedAt != nil && r.receivedAt.After(plan.now) {
 		v.warnField(k.importer, colReceivedAt, "received_in_future", nil)
 	}
-	listed := payment.Listed{CandidateID: candidate.ID, Candidate: r.candidate, AmountMinor: r.minor, Method: r.method, Receipt: r.receipt}
+	listed := payment.Listed{CandidateID: candidate.ID, Candidate: r.candidate, Name: v.name, Line: v.line, AmountMinor: r.minor, Method: r.method, Receipt: r.receipt}
 	if r.receivedAt != nil {
 		listed.ReceivedAt = *r.receivedAt
 	}
@@ -416,7 +413,7 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 	}
 	k.warnOverpaid(v, r, candidate, plan)
 	v.outcome = created
-	plan.added, plan.addedBy = append(plan.added, listed), append(plan.addedBy, e)
+	plan.added = append(plan.added, listed)
 }
 
 // warnOverpaid names whom the row makes pay more than the fee: it may be a payment that was listed twice.
@@ -440,8 +437,8 @@ func (k *payments) warnReceipt(v *verdict, r *paymentRow, plan *paymentPlan) {
 	if !said {
 		plan.written[key] = r.receipt
 	}
-	for _, spelling := range []string{strings.ToUpper(r.receipt), strings.ToLower(r.receipt)} {
-		if spelling != r.receipt && len(plan.receipts[spelling]) > 0 {
+	for _, spelling := range payment.OtherCapitals(r.receipt) {
+		if len(plan.receipts[spelling]) > 0 {
 			other, said = spelling, true
 		}
 	}
@@ -520,19 +517,5 @@ func (k *payments) money(minor int64) i18n.Money {
 }
 
 func (k *payments) write(ctx context.Context, tx pgx.Tx, plan *paymentPlan) error {
-	if err := payment.AddListed(ctx, tx, k.campaign, k.actor, k.file.digest, plan.added); err != nil {
-		return err
-	}
-	entries := make([]timeline.Entry, len(plan.added))
-	for i, p := range plan.added {
-		e := plan.addedBy[i]
-		entries[i] = timeline.Entry{
-			Kind:    "payment_recorded",
-			Subject: timeline.Subject{CampaignID: k.campaign.ID, CandidateID: p.CandidateID, RunID: k.result.RunID},
-			Facts: map[string]any{
-				"candidate": e.name, "amount": k.money(p.AmountMinor), "method": p.Method, "receipt": p.Receipt, "line": e.line,
-			},
-		}
-	}
-	return timeline.Record(ctx, tx, k.campaign.OrganisationID, k.actor, entries...)
+	return payment.AddListed(ctx, tx, k.campaign, k.actor, payment.Origin{Source: k.file.digest, RunID: k.result.RunID}, plan.added)
 }

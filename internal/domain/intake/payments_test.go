@@ -169,7 +169,22 @@ func TestPayments_ReceiptOfTheCounter(t *testing.T) {
 	r := b.payments(payHeader, "000001;5000;cash;05/05/2026;R-1", "000002;5000;cash;05/05/2026;R-2")
 	wantCounts(t, r, "read 2 created 1 updated 0 unchanged 1 rejected 0 ignored 0")
 	wantSaid(t, b.payments(payHeader, "000002;5000;cash;05/05/2026;R-1").Rejected, "2:n° de reçu:receipt_used")
-	if got := b.paid(); got != "5000 5000 0" {
+	// However it was typed there: with a space that does not break, with two, with one that nobody sees.
+	for i, typed := range []string{"N\u00a0A", " N  B", "N C\u200b"} {
+		_, err := payment.Record(t.Context(), b.db, b.actor, "concours", "000001", payment.Payment{
+			AmountMinor: 100, Method: "cash", Receipt: typed, IdempotencyKey: fmt.Sprint("typed ", i),
+		})
+		b.must(err)
+		row := "000001;100;cash;05/05/2026;N " + string(rune('A'+i))
+		wantCounts(t, b.payments(payHeader, row), "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+	}
+	// And in other capitals it is another one, which is said at the counter as it is of a list.
+	taken, err := payment.Record(t.Context(), b.db, b.actor, "concours", "000001", payment.Payment{AmountMinor: 100, Method: "cash", Receipt: "n a"})
+	b.must(err)
+	if taken.Alike != "N A" {
+		t.Errorf("alike is %q", taken.Alike)
+	}
+	if got := b.paid(); got != "5400 5000 0" {
 		t.Errorf("paid %s", got)
 	}
 }

@@ -48,7 +48,11 @@ type Standing struct {
 type Taken struct {
 	Standing
 	Receipt string // its number; empty: the payment brought its own, or is from before there were ours
+	Alike   string // a receipt that is recorded already and differs from the payment's own in capitals only: both count
 }
+
+// KindRecorded is the kind of the rows that payments leave in the timeline, whichever way they came.
+const KindRecorded timeline.Kind = "payment_recorded"
 
 // Record records money at the counter. It is refused, in words, unless the candidate's status
 // opens payment; the same key again changes nothing, and gives the same receipt.
@@ -63,10 +67,13 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 	if p.AmountMinor <= 0 || p.AmountMinor > MostMinor {
 		return Taken{}, problem.Invalid("amount_impossible", nil)
 	}
-	if p.Method = strings.TrimSpace(p.Method); utf8.RuneCountInString(p.Method) > MostMethodRunes {
+	if p.Method = account.OneLine(p.Method); utf8.RuneCountInString(p.Method) > MostMethodRunes {
 		return Taken{}, problem.Invalid("method_too_long", problem.Facts{"most": MostMethodRunes})
 	}
-	p.Receipt = strings.TrimSpace(p.Receipt)
+	// In the form in which a list gives it: the same receipt of both is one payment.
+	if p.Receipt = account.OneLine(p.Receipt); utf8.RuneCountInString(p.Receipt) > MostReceiptRunes {
+		return Taken{}, problem.Invalid("receipt_too_long", problem.Facts{"most": MostReceiptRunes})
+	}
 	if p.Receipt == "" && strings.TrimSpace(p.IdempotencyKey) == "" {
 		return Taken{}, problem.Invalid("payment_key_missing", nil)
 	}
@@ -82,8 +89,11 @@ func Record(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referenc
 	return taken, err
 }
 
-// MostMethodRunes bounds the name of a method.
-const MostMethodRunes = 60
+// Bounds of what is said of a payment.
+const (
+	MostMethodRunes  = 60
+	MostReceiptRunes = 64
+)
 
 // record adds the payment with its receipt, unless its key is there already. Whether the status is open is asked
 // afterwards, of what is new only: who types the same again after the status closed is told that the
@@ -108,6 +118,15 @@ values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10, $11) on conf
 		return taken, err
 	}
 	named := p
+	if p.Receipt != "" {
+		alike, err := RecordedReceipts(ctx, tx, c, OtherCapitals(p.Receipt))
+		if err != nil {
+			return taken, err
+		}
+		for _, other := range alike {
+			taken.Alike = other.Receipt
+		}
+	}
 	if p.Receipt == "" {
 		taken.Receipt, err = issue(ctx, tx, c, actor, id, Slip{
 			Candidate: candidate.Name(), Reference: candidate.Reference, Locale: candidate.Locale, Amount: i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
@@ -122,7 +141,7 @@ values ($1, $2, $3, $4, $5, $6, coalesce($7, clock()), $8, $9, $10, $11) on conf
 		return taken, err
 	}
 	return taken, timeline.Record(ctx, tx, c.OrganisationID, actor, timeline.Entry{
-		Kind: "payment_recorded", Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
+		Kind: KindRecorded, Subject: timeline.Subject{CampaignID: c.ID, CandidateID: candidate.ID},
 		Facts: map[string]any{
 			"candidate": candidate.Name(), "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency},
 			"method": p.Method, "receipt": named.Receipt,
@@ -252,7 +271,7 @@ func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referen
 	if err != nil {
 		return Taken{}, err
 	}
-	if strings.TrimSpace(reason) == "" {
+	if reason = account.OneLine(reason); reason == "" {
 		return Taken{}, problem.Invalid("reason_missing", nil)
 	}
 	if utf8.RuneCountInString(reason) > MostReasonRunes {
@@ -267,7 +286,7 @@ func Reverse(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, referen
 		if err != nil {
 			return err
 		}
-		reversed, err := standingPayment(ctx, tx, c, candidate, strings.TrimSpace(receipt))
+		reversed, err := standingPayment(ctx, tx, c, candidate, account.OneLine(receipt))
 		if err != nil {
 			return err
 		}

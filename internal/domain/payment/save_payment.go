@@ -3,10 +3,13 @@ package payment
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/outbox"
 	"usher/internal/domain/timeline"
@@ -16,6 +19,8 @@ import (
 type Listed struct {
 	CandidateID int64
 	Candidate   string // reference
+	Name        string // of the candidate
+	Line        int    // of the list
 	AmountMinor int64
 	Method      string
 	ReceivedAt  time.Time // zero: the instant of recording
@@ -28,9 +33,20 @@ func ReceiptKey(c admission.Campaign, receipt string) string {
 	return fmt.Sprintf("receipt %d %s", c.ID, receipt)
 }
 
-// AddListed records payments of one list in one statement, and tells other systems of them; source is the digest of the list. A key
-// that exists makes the statement fail as a whole.
-func AddListed(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, source string, listed []Listed) error {
+// OtherCapitals are the ways to write a receipt that somebody may have taken for the same.
+func OtherCapitals(receipt string) []string {
+	return slices.DeleteFunc([]string{strings.ToUpper(receipt), strings.ToLower(receipt)}, func(other string) bool { return other == receipt })
+}
+
+// Origin is the list from which payments are recorded.
+type Origin struct {
+	Source string // its digest
+	RunID  int64  // the run that records it
+}
+
+// AddListed records payments of one list in one statement, and tells other systems of them. A key that exists makes the statement
+// fail as a whole.
+func AddListed(ctx context.Context, tx pgx.Tx, c admission.Campaign, actor timeline.Actor, of Origin, listed []Listed) error {
 	if len(listed) == 0 {
 		return nil
 	}
@@ -47,15 +63,25 @@ insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, c
 select $1, $2, w.candidate_id, w.amount_minor, $3, w.method, coalesce(w.received_at, clock()), w.receipt, w.key, $4, $5
   from unnest($6::bigint[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[])
        with ordinality w(candidate_id, amount_minor, method, received_at, receipt, key, nth)
- order by w.nth`, c.OrganisationID, c.ID, c.Currency, source, actor.Name, candidates, amounts, methods, instants, receipts, keys)
+ order by w.nth`, c.OrganisationID, c.ID, c.Currency, of.Source, actor.Name, candidates, amounts, methods, instants, receipts, keys)
 	if err != nil {
 		return fmt.Errorf("record the payments: %w", err)
 	}
-	events := make([]outbox.Event, n)
+	events, entries := make([]outbox.Event, n), make([]timeline.Entry, n)
 	for i, p := range listed {
 		events[i] = eventOf(outbox.PaymentRecorded, c, p.Candidate, Payment{AmountMinor: p.AmountMinor, Method: p.Method, Receipt: p.Receipt})
+		entries[i] = timeline.Entry{
+			Kind:    KindRecorded,
+			Subject: timeline.Subject{CampaignID: c.ID, CandidateID: p.CandidateID, RunID: of.RunID},
+			Facts: map[string]any{
+				"candidate": p.Name, "amount": i18n.Money{Minor: p.AmountMinor, Currency: c.Currency}, "method": p.Method, "receipt": p.Receipt, "line": p.Line,
+			},
+		}
 	}
-	return outbox.Publish(ctx, tx, c.OrganisationID, events...)
+	if err := outbox.Publish(ctx, tx, c.OrganisationID, events...); err != nil {
+		return err
+	}
+	return timeline.Record(ctx, tx, c.OrganisationID, actor, entries...)
 }
 
 // Recorded is a payment that was recorded, reversed since or not.

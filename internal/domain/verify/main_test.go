@@ -210,7 +210,7 @@ func (h *house) file(ctx context.Context, tx pgx.Tx, exams []seating.Exam) error
 	for i, f := range filed {
 		paid[i] = payment.Listed{CandidateID: f.ID, Candidate: f.Reference, AmountMinor: fee, Method: "cash", Receipt: "Q" + f.Reference, Key: "list " + f.Reference}
 	}
-	return payment.AddListed(ctx, tx, h.round, h.actor, "list", paid)
+	return payment.AddListed(ctx, tx, h.round, h.actor, payment.Origin{Source: "list"}, paid)
 }
 
 // report is what is found of the whole installation.

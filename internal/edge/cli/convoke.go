@@ -54,7 +54,7 @@ func (s *session) convoke(target convocation.Target) (int64, error) {
 	fmt.Fprintln(s.stderr, s.voice.Say("cli_forecast", facts))
 	bar := s.progress("cli_convoking")
 	runID, err := convocation.Convoke(s.ctx, s.db, s.actor, target, convocation.Options{
-		Total:    forecast.Eligible,
+		Total:    forecast.Seats,
 		Progress: func(p convocation.Progress) { bar.to(p.Done, p.Total) },
 	})
 	bar.end()
@@ -62,7 +62,7 @@ func (s *session) convoke(target convocation.Target) (int64, error) {
 }
 
 func forecastFacts(f convocation.Forecast) map[string]any {
-	return map[string]any{"eligible": f.Eligible, "emails": f.Emails, "sms": f.SMS}
+	return map[string]any{"eligible": f.Seats, "emails": f.Emails, "sms": f.SMS}
 }
 
 func (c convokeCommand) try(s *session, target convocation.Target) error {
@@ -87,17 +87,17 @@ func (c convokeCommand) try(s *session, target convocation.Target) error {
 		return err
 	}
 	s.say("cli_dry_run", nil)
-	if forecast.Eligible == 0 {
+	if forecast.Nothing() && missing == 0 {
 		s.say("cli_would_seat_nobody", map[string]any{"campaign": c.Campaign})
 		return nil
 	}
 	s.say("cli_would_seat", map[string]any{
-		"seated": forecast.Eligible, "refused": missing, "emails": forecast.Emails, "sms": forecast.SMS,
+		"seated": forecast.Seats, "refused": missing, "emails": forecast.Emails, "sms": forecast.SMS,
 	})
 	if len(seated) > 0 {
 		s.table([]string{"cli_candidate", "cli_name", "cli_sitting", "cli_room", "cli_starts_at", "cli_seat"}, seated)
 	}
-	s.sayMore(forecast.Eligible-len(seated), 0)
+	s.sayMore(forecast.Seats-len(seated), 0)
 	s.printRefused("cli_list_refused", refused, missing, 0)
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *session) answerTrial(target convocation.Target) error {
 			}
 			return refused.add(s.refusedRow(*turn.Refusal))
 		})
-		return errors.Join(err, seated.end(), refused.end(), o.field("would_seat", forecast.Eligible),
+		return errors.Join(err, seated.end(), refused.end(), o.field("would_seat", forecast.Seats),
 			o.field("emails", forecast.Emails), o.field("sms", forecast.SMS))
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"usher/internal/base/i18n"
+	"usher/internal/base/problem"
+	"usher/internal/domain/account"
 	"usher/internal/domain/admission"
 	"usher/internal/domain/intake"
 	"usher/internal/domain/payment"
@@ -21,11 +23,11 @@ type paymentCommand struct {
 }
 
 type recordPayment struct {
-	Campaign  string `required:"" help:"Short name of the campaign."`
-	Candidate string `arg:"" help:"Reference of the candidate."`
-	Amount    string `arg:"" help:"Amount, as it is written on the receipt."`
-	Method    string `default:"cash" help:"cash, orange_money, …"`
-	Receipt   string `help:"Number of the receipt: the same one again changes nothing."`
+	Campaign  string  `required:"" help:"Short name of the campaign."`
+	Candidate string  `arg:"" help:"Reference of the candidate."`
+	Amount    string  `arg:"" help:"Amount, as it is written on the receipt."`
+	Method    string  `default:"cash" help:"cash, orange_money, …"`
+	Receipt   *string `help:"Number of the receipt: the same one again changes nothing."`
 }
 
 func (c recordPayment) Run(s *session) error {
@@ -40,17 +42,26 @@ func (c recordPayment) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	var receipt string
+	if c.Receipt != nil {
+		if receipt = account.OneLine(*c.Receipt); receipt == "" { // a script whose variable is empty would record anew each time
+			return problem.Invalid("receipt_empty", nil)
+		}
+	}
 	taken, err := payment.Record(s.ctx, s.db, s.actor, c.Campaign, c.Candidate, payment.Payment{
-		AmountMinor: amount, Method: c.Method, Receipt: c.Receipt,
+		AmountMinor: amount, Method: c.Method, Receipt: receipt,
 		IdempotencyKey: rand.Text(),
 	}) // typed without a receipt, it is a payment of its own
 	if err != nil {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(standingAnswer(taken.Standing, map[string]any{"receipt": cmp.Or(taken.Receipt, c.Receipt)}))
+		return s.answer(standingAnswer(taken.Standing, map[string]any{"receipt": cmp.Or(taken.Receipt, receipt)}))
 	}
 	s.sayTaken(taken)
+	if taken.Alike != "" {
+		s.say("refusal_receipt_perhaps_same", map[string]any{"receipt": receipt, "other": taken.Alike})
+	}
 	return nil
 }
 

@@ -552,7 +552,7 @@ func callToAct(p calendarPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if p.MayConvoke {
-			templ_7745c5c3_Err = convokeButton(p.Chrome, repeatForm{Slug: p.Calendar.Slug}, p.Say("console_generate", nil), p.Forecast.Eligible == 0).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = convokeButton(p.Chrome, repeatForm{Slug: p.Calendar.Slug}, p.Say("console_generate", nil), p.Forecast.Seats == 0).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -681,7 +681,7 @@ func forecastWords(p calendarPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.Forecast.Eligible == 0 && p.Forecast.Emails == 0 && p.Forecast.SMS == 0 {
+		if p.Forecast.Nothing() {
 			if p.Calendar.Waiting == 0 {
 				var templ_7745c5c3_Var38 string
 				templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(p.Say("console_nobody_waits", nil))

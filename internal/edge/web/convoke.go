@@ -70,7 +70,7 @@ type forecast struct {
 
 func forecastOf(v i18n.Voice, of convocation.Forecast) forecast {
 	f := forecast{Forecast: of}
-	f.SeatText = v.Count("console_forecast_seats", of.Eligible)
+	f.SeatText = v.Count("console_forecast_seats", of.Seats)
 	f.EmailText = v.Count("console_forecast_emails", of.Emails)
 	f.SMSText = v.Count("console_forecast_sms", of.SMS)
 	return f

@@ -82,7 +82,7 @@ func (s *site) progressOf(ctx context.Context, c Chrome, actor timeline.Actor, r
 		if _, refused := problem.Of(err); err != nil && !refused { // refused: its sitting has begun meanwhile
 			return p, err
 		}
-		p.Total = p.Seated + left.Eligible
+		p.Total = p.Seated + left.Seats
 	}
 	p.Total = max(p.Total, p.Done) // people may pay while it goes
 	return p, nil
