@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,14 +30,12 @@ func enter(t *testing.T, tab context.Context) { //nolint:revive // t comes first
 	}
 }
 
-// focused is the id, or the words, of what has the focus.
-func focused(t *testing.T, tab context.Context) string { //nolint:revive // t comes first, as in every helper of a test
+// focus waits until what is to be used next has the focus: a browser gives it a moment after the page is there.
+func focus(t *testing.T, tab context.Context, selector string) { //nolint:revive // t comes first, as in every helper of a test
 	t.Helper()
-	at, err := chromedp.Run(tab, chromedp.Evaluate[string](`document.activeElement.id || document.activeElement.textContent.trim()`))
-	if err != nil {
-		t.Fatal(err)
+	if err := chromedp.Do(tab, chromedp.Poll[chromedp.Void](`document.activeElement.matches(`+strconv.Quote(selector)+`)`)); err != nil {
+		t.Fatalf("%s has no focus at %s: %v", selector, location(t, tab), err)
 	}
-	return at
 }
 
 // TestCounter_ByKeyboardAlone: two people pay, one found by the reference and one by the name, without a mouse: the reference, Enter,
@@ -53,26 +52,21 @@ func TestCounter_ByKeyboardAlone(t *testing.T) {
 		chromedp.SetValue(chromedp.CSS("#email"), emailOf(b.org, account.Cashier)), chromedp.SendKeys(chromedp.CSS("#password"), password))
 	press(t, tab, ".gate-form button")
 	for i, who := range []string{"A-1", "traor"} {
-		if at := focused(t, tab); at != "q" {
-			t.Fatalf("the search has no focus, but %q", at)
-		}
+		focus(t, tab, "#q")
 		keys(t, tab, who)
 		enter(t, tab)
 		if i == 1 { // one of the two is chosen: the first has the focus
-			if said := focused(t, tab); !strings.Contains(said, "Traoré Awa") {
-				t.Fatalf("the first of those who are found has no focus, but %q", said)
-			}
+			focus(t, tab, `.found a[href$="/A-2"]`)
 			enter(t, tab)
 		}
-		if at := focused(t, tab); at != "amount" {
-			t.Fatalf("the amount has no focus, but %q at %s", at, location(t, tab))
-		}
+		focus(t, tab, "#amount")
 		enter(t, tab)
 		if !strings.Contains(location(t, tab), "/receipts/") {
 			t.Fatalf("after the money: %s", location(t, tab))
 		}
-		do(t, tab, chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("#slip")),
-			chromedp.Poll[chromedp.Void](`document.activeElement.id === "q"`))
+		focus(t, tab, ".receipt-acts .button")
+		keys(t, tab, kb.Enter)
+		focus(t, tab, "#q")
 	}
 	if n := b.count(`payment where method = 'cash' and amount_minor = 10000`); n != 2 {
 		t.Errorf("%d payments, want 2", n)
