@@ -166,9 +166,17 @@ func importFile[R any](ctx context.Context, db *pg.DB, actor timeline.Actor, slu
 // makes the file unreadable, before anything is written.
 func lookThrough[R any](ctx context.Context, im *importer, k kind[R]) error {
 	fields := k.fields()
-	columns, err := im.file.table.FindHeader(sheetFields(fields))
+	mapped, err := im.options.Columns.fields(fields)
 	if err != nil {
+		return err
+	}
+	columns, err := im.file.table.FindHeader(mapped)
+	if err != nil {
+		im.result.Found.Columns = likelyColumns(im.file.table.Header, mapped, fields)
 		return asProblem(err, im.file.name)
+	}
+	if err := im.options.Columns.check(im.file.table.Header); err != nil {
+		return err
 	}
 	im.columns = columns
 	if err := im.see(ctx, func(tx pgx.Tx) error { return k.check(ctx, tx) }); err != nil {
@@ -193,6 +201,7 @@ func lookThrough[R any](ctx context.Context, im *importer, k kind[R]) error {
 		return err
 	}
 	im.result.Found, im.order = im.file.found(columns, dates)
+	im.result.Found.Columns = foundColumns(im.file.table.Header, columns, fields)
 	if im.order == sheet.MonthFirst {
 		im.proofs = proofs
 	}

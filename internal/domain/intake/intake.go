@@ -39,6 +39,7 @@ const (
 type Options struct {
 	DryRun   bool                  // decides everything and writes nothing
 	Progress func(done, total int) // rows, after each chunk
+	Columns  Mapping               // what some columns are; nil: what their titles say
 }
 
 // Result counts every row of the file once: Read = Created + Updated + Unchanged + RejectedCount.
@@ -97,7 +98,8 @@ type Found struct {
 	MonthFirst     bool
 	DateBasis      sheet.Basis
 	UnknownColumns []string
-	FiledAt        FiledAt // candidates only
+	Columns        []FoundColumn // in the order of the file, those that have a title
+	FiledAt        FiledAt       // candidates only
 }
 
 // FiledAt says where the instants of filing come from.

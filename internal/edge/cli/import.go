@@ -34,6 +34,8 @@ type importFile struct {
 	Campaign string `required:"" help:"Short name of the campaign."`
 	File     string `arg:"" help:"CSV or XLSX file, at most 1,000,000 rows."`
 	DryRun   bool   `name:"dry-run" help:"Show what would happen; write nothing."`
+
+	Column []string `sep:"none" placeholder:"TITLE=FIELD" help:"What a column of the file is, such as 'Matricule=reference'; 'Title=' leaves it out. Repeat it for others."`
 }
 
 type (
@@ -61,9 +63,13 @@ func (i importFile) run(s *session, bring importer) error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	columns, err := mappingOf(i.Column)
+	if err != nil {
+		return err
+	}
 	bar := s.progress("cli_importing")
 	result, err := bring(s.ctx, s.db, s.actor, i.Campaign, filepath.Base(i.File), file, intake.Options{
-		DryRun: i.DryRun, Progress: bar.to,
+		DryRun: i.DryRun, Progress: bar.to, Columns: columns,
 	})
 	bar.end()
 	if err := s.fileFault(err, i.File); err != nil {
@@ -74,6 +80,19 @@ func (i importFile) run(s *session, bring importer) error {
 	}
 	s.printImport(result, i)
 	return nil
+}
+
+// mappingOf reads what columns are, each as title=field; the title may hold the sign itself.
+func mappingOf(said []string) (intake.Mapping, error) {
+	columns := intake.Mapping{}
+	for _, one := range said {
+		at := strings.LastIndex(one, "=")
+		if at <= 0 {
+			return nil, problem.Invalid("mapping_form", problem.Facts{"value": one})
+		}
+		columns[one[:at]] = one[at+1:]
+	}
+	return columns, nil
 }
 
 // fileFault tells what the system did to a file on its way in from whatever else ended the import: no room for the copy,

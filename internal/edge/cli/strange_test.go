@@ -27,7 +27,7 @@ func ordinary(folder string) map[string]string {
 		"name": "A name", "slug": "c", "fee": "100", "country": "ML", "time-zone": "Africa/Bamako", "currency": "XOF", "locale": "fr",
 		"url": "https://crm.ecole.example/hook", "task": "seal-timeline", "window": "2026-11-28", "starts": "2099-12-07 09:00", "ends": "2099-12-07 12:00", "code": "accepted", "label": "Accepted", "advice": "Pay", "method": "cash", "end": "won", "ticket": "1",
 		"receipt": "R1", "contact": "a@b.example", "key": filepath.Join(folder, "door.json"), "file": filepath.Join(folder, "dossiers.csv"), "output": filepath.Join(folder, "out.csv"), "listen": "nowhere",
-		"text": "awa", "paid": "yes", "seated": "no", "told": "no", "after": "A1", "limit": "5",
+		"text": "awa", "column": "Matricule=", "paid": "yes", "seated": "no", "told": "no", "after": "A1", "limit": "5",
 		"reservation": "R1", "waiting": "W1", "number": "N1", "month": "2026-10",
 		"paths": filepath.Join(folder, "dossiers.csv"),
 		"table": "status", "columns": "organisation_id, campaign_id, code",

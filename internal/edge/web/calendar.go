@@ -30,6 +30,7 @@ type calendarPage struct {
 	Latest     *runGlance // nil: nobody was convoked yet
 	Going      bool       // the newest run has not ended
 	MayConvoke bool       // sees the button
+	MayImport  bool
 	Filter     calendarFilter
 	Days       []calendarDay
 	Sum        bar    // of what is listed
@@ -128,7 +129,7 @@ func (s *site) campaignHome(w http.ResponseWriter, r *http.Request, actor timeli
 		fail(w, r, err)
 		return
 	}
-	page := calendarPage{Chrome: chrome(w, r), Calendar: calendar, MayConvoke: s.mayConvoke(actor)}
+	page := calendarPage{Chrome: chrome(w, r), Calendar: calendar, MayConvoke: s.mayConvoke(actor), MayImport: mayImport(actor)}
 	page.Title = calendar.Name
 	page.Forecast = forecastOf(page.Voice, calendar.AtMost)
 	if calendar.LatestRun != 0 {

@@ -87,7 +87,7 @@ func (p calendarPage) component() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = campaignTabs(p.Chrome, p.Calendar.Slug, "calendar", false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = campaignTabs(p.Chrome, p.Calendar.Slug, "calendar", p.MayImport).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -28,7 +28,7 @@ type candidatesPage struct {
 	People         []candidateLine
 	Next           string // address of the next page; empty: there is none
 	First          string // address of the first page; empty: this is it
-	ImportURL      string // empty: the reader may not
+	MayImport      bool
 }
 
 // candidateLine is where one candidate stands, at a glance.
@@ -76,7 +76,9 @@ func (s *site) candidates(w http.ResponseWriter, r *http.Request, actor timeline
 		fail(w, r, err)
 		return
 	}
-	show(w, r, http.StatusOK, candidatesPageOf(c, r.URL, wanted, found))
+	page := candidatesPageOf(c, r.URL, wanted, found)
+	page.MayImport = mayImport(actor)
+	show(w, r, http.StatusOK, page)
 }
 
 // checkWishes refuses a wish of an address that nobody offered.

@@ -20,6 +20,7 @@ func (s *site) consoleRoutes() []route {
 		{path: "/campaigns/{slug}/candidates", get: s.candidates},
 		{path: "/campaigns/{slug}/candidates/{candidate}", get: s.candidate},
 		{path: "/campaigns/{slug}/candidates/{candidate}/{act}", post: s.candidateAct},
+		{path: "/campaigns/{slug}/import", get: s.importForm, post: s.importFile},
 		{path: "/campaigns/{slug}/forecast", get: s.preview},
 		{path: "/campaigns/{slug}/convoke", post: s.convoke},
 		{path: "/campaigns/{slug}/untold", get: s.untold},

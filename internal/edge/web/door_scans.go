@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"usher/internal/base/i18n"
@@ -141,9 +142,14 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, value any) {
 // bounded bounds what is read of each request: what a browser sends is short, and a batch of readings longer.
 func bounded(next http.Handler) http.Handler {
 	usual, batch := http.MaxBytesHandler(next, mostBodyBytes), http.MaxBytesHandler(next, mostScanBytes)
+	upload := http.MaxBytesHandler(next, mostUploadBytes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == DoorScans {
 			batch.ServeHTTP(w, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/campaigns/") && strings.HasSuffix(r.URL.Path, "/import") {
+			upload.ServeHTTP(w, r)
 			return
 		}
 		usual.ServeHTTP(w, r)
