@@ -179,7 +179,8 @@ select current_user, pg_has_role(current_user, (select relowner from pg_class wh
 // back, for the owner of the database. A pool is asked, or a transaction.
 func Unfenced(ctx context.Context, of interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}) (tables, repairs []string, err error) {
+},
+) (tables, repairs []string, err error) {
 	rows, err := of.Query(ctx, unfenced, policy)
 	if err != nil {
 		return nil, nil, fmt.Errorf("check the fences of the tables: %w", err)

@@ -45,6 +45,15 @@ func Fold(text string) string {
 	return folded.String()
 }
 
+// FoldWords is Fold with the words kept apart, in their order.
+func FoldWords(text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '-' || r == '_' })
+	for i, word := range words {
+		words[i] = Fold(word)
+	}
+	return strings.Join(words, " ")
+}
+
 // NameWords are the words of names, folded, each as often as it stands there, in the order of the alphabet: two columns
 // that were exchanged make no other name.
 func NameWords(names ...string) []string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -123,12 +124,27 @@ select id, code, label, advice, opens_payment from status
 		if err != nil {
 			return Status{}, err
 		}
+		if like, found := StatusLike(all, codeOrLabel); found {
+			return like, nil
+		}
 		return Status{}, problem.NotFound("status_unknown", problem.Facts{"status": codeOrLabel, "known": StatusNames(all)})
 	}
 	if err != nil {
 		return Status{}, fmt.Errorf("read the status: %w", err)
 	}
 	return status, nil
+}
+
+// StatusLike finds the one status whose code or label has these words, whatever the accents: where nothing is written so exactly.
+func StatusLike(all []Status, wanted string) (Status, bool) {
+	words := FoldWords(wanted)
+	like := slices.DeleteFunc(slices.Clone(all), func(s Status) bool {
+		return words == "" || FoldWords(s.Code) != words && FoldWords(s.Label) != words
+	})
+	if len(like) != 1 {
+		return Status{}, false
+	}
+	return like[0], true
 }
 
 // StatusNames lists statuses for somebody who must write one: the code and, in brackets, the label.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
@@ -22,6 +23,7 @@ type Explanation struct {
 	Status    admission.Status
 	Standing  payment.Standing
 	Exams     []ExamExplanation // by exam code; none: not registered for any
+	slug      string            // of the campaign
 	called    bool
 }
 
@@ -57,6 +59,7 @@ func explain(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign, ref
 	if err != nil {
 		return explanation, err
 	}
+	explanation.slug = c.Slug
 	err = db.Read(ctx, []int64{c.OrganisationID}, func(tx pgx.Tx) error {
 		if explanation.Candidate, err = admission.FindCandidate(ctx, tx, c, reference); err != nil {
 			return err
@@ -173,7 +176,10 @@ func (x *Explanation) Called() bool { return x.called }
 
 // notCalled says why the candidate is not called from their status or payments; empty: they are.
 func (x *Explanation) notCalled() Saying {
-	facts := problem.Facts{"status": x.Status.Label, "advice": x.Status.Advice, "owed": x.Standing.Owed, "paid": x.Standing.Paid, "fee": x.Standing.Fee}
+	facts := problem.Facts{
+		"status": x.Status.Label, "code": i18n.ShellWord(x.Status.Code), "campaign": x.slug, "advice": x.Status.Advice,
+		"owed": x.Standing.Owed, "paid": x.Standing.Paid, "fee": x.Standing.Fee,
+	}
 	switch {
 	case x.called:
 		return Saying{}

@@ -35,15 +35,6 @@ func isPlain(text string) bool {
 	return true
 }
 
-// foldWords is admission.Fold with the words kept apart.
-func foldWords(text string) string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '-' || r == '_' })
-	for i, word := range words {
-		words[i] = admission.Fold(word)
-	}
-	return strings.Join(words, " ")
-}
-
 const mostEmail = 254 // characters of an address, RFC 5321
 
 // Letters of other scripts are refused: in an address they are nearly always a typing mistake, and
@@ -169,7 +160,7 @@ var (
 func words(list string) map[string]bool {
 	set := map[string]bool{}
 	for _, word := range strings.Split(list, "|") {
-		set[foldWords(word)] = true
+		set[admission.FoldWords(word)] = true
 	}
 	return set
 }
@@ -177,11 +168,11 @@ func words(list string) map[string]bool {
 // readNeeds reads what a candidate needs. An accessible seat is understood; any other wish is kept
 // as it is written, and nothing in the program acts on it.
 func readNeeds(text string) (kept string, accessible, unknown bool) {
-	if noNeedWords[foldWords(text)] {
+	if noNeedWords[admission.FoldWords(text)] {
 		return "", false, false
 	}
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;|/+", r) }) {
-		if accessibleWords[foldWords(part)] {
+		if accessibleWords[admission.FoldWords(part)] {
 			accessible = true
 		} else if admission.Fold(part) != "" {
 			unknown = true

@@ -81,20 +81,7 @@ func (n candidateNames) status(wanted string) (admission.Status, bool) {
 			}
 		}
 	}
-	return n.statusLike(wanted)
-}
-
-func (n candidateNames) statusLike(wanted string) (admission.Status, bool) {
-	var like []admission.Status
-	for _, s := range n.statuses {
-		if words := foldWords(wanted); words != "" && (foldWords(s.Code) == words || foldWords(s.Label) == words) {
-			like = append(like, s)
-		}
-	}
-	if len(like) != 1 {
-		return admission.Status{}, false
-	}
-	return like[0], true
+	return admission.StatusLike(n.statuses, wanted)
 }
 
 func (n candidateNames) statusLabel(id int64) string {

@@ -81,7 +81,7 @@ func near(a, b string) bool {
 	if admission.Fold(a) == admission.Fold(b) {
 		return true
 	}
-	one, other := strings.Fields(foldWords(a)), strings.Fields(foldWords(b))
+	one, other := strings.Fields(admission.FoldWords(a)), strings.Fields(admission.FoldWords(b))
 	if len(one) != len(other) {
 		return false
 	}

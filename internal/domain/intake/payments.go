@@ -394,7 +394,9 @@ func (k *payments) decideRow(e *entry[paymentRow], plan *paymentPlan) {
 		return
 	}
 	if status := plan.statuses[candidate.StatusID]; !status.OpensPayment {
-		v.rejectField(k.importer, colCandidate, "payment_closed", problem.Facts{"name": v.name, "status": status.Label})
+		v.rejectField(k.importer, colCandidate, "payment_closed", problem.Facts{
+			"name": v.name, "status": status.Label, "code": i18n.ShellWord(status.Code), "campaign": k.campaign.Slug,
+		})
 		return
 	}
 	if r.receivedAt != nil && r.receivedAt.After(plan.now) {

@@ -14,6 +14,7 @@ import (
 	"usher/internal/base/problem"
 	"usher/internal/base/sheet"
 	"usher/internal/domain/account"
+	"usher/internal/domain/admission"
 	"usher/internal/domain/seating"
 	"usher/internal/domain/timeline"
 	"usher/internal/domain/venue"
@@ -137,10 +138,10 @@ var blockedWords = words("oui|yes|sí|si|o|y|x|1|vrai|true|verdadero|condamnée|
 // yes reads a cell that says yes or no; empty is no.
 func (p *plan) yes(v *verdict, field string, yes map[string]bool) bool {
 	text := p.text(v, field, mostText)
-	if text == "" || noNeedWords[foldWords(text)] {
+	if text == "" || noNeedWords[admission.FoldWords(text)] {
 		return false
 	}
-	if !yes[foldWords(text)] {
+	if !yes[admission.FoldWords(text)] {
 		v.rejectField(p.importer, field, "yes_or_no", nil)
 	}
 	return true

@@ -210,15 +210,17 @@ func checkOpen(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate a
 	if err != nil {
 		return fmt.Errorf("hold the candidate's status: %w", err)
 	}
-	var label string
+	var code, label string
 	var opens bool
-	err = tx.QueryRow(ctx, `select label, opens_payment from status where organisation_id = $1 and id = $2 for share`,
-		c.OrganisationID, statusID).Scan(&label, &opens)
+	err = tx.QueryRow(ctx, `select code, label, opens_payment from status where organisation_id = $1 and id = $2 for share`,
+		c.OrganisationID, statusID).Scan(&code, &label, &opens)
 	if err != nil {
 		return fmt.Errorf("read the candidate's status: %w", err)
 	}
 	if !opens {
-		return problem.Refused("payment_closed", problem.Facts{"candidate": candidate.Name(), "status": label})
+		return problem.Refused("payment_closed", problem.Facts{
+			"candidate": candidate.Name(), "status": label, "code": i18n.ShellWord(code), "campaign": c.Slug,
+		})
 	}
 	return nil
 }

@@ -373,7 +373,7 @@ func earlierPartials(c Chrome, line run.Line) trouble {
 
 // Windows are run by whoever administers the installation, in a shell: they concern all organisations.
 func runCommand(task, key string, again bool) string {
-	command := "usher run " + shellWord(task) + " --window " + shellWord(key)
+	command := "usher run " + i18n.ShellWord(task) + " --window " + i18n.ShellWord(key)
 	if again {
 		command += " --again"
 	}
@@ -382,7 +382,7 @@ func runCommand(task, key string, again bool) string {
 
 // runAnyCommand leaves the window to whoever types it.
 func runAnyCommand(c Chrome, task string) string {
-	return "usher run " + shellWord(task) + " --window " + c.Say("schedule_key", nil)
+	return "usher run " + i18n.ShellWord(task) + " --window " + c.Say("schedule_key", nil)
 }
 
 func reportCommand(id int64) string { return fmt.Sprintf("usher report %d", id) }

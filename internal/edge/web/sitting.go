@@ -149,7 +149,7 @@ func sittingPageOf(c Chrome, a convocation.Attendance, order string) sittingPage
 	at := sittingURL(a.Campaign, a.Reference)
 	page.SeatURL, page.SurnameURL = at+"#people", at+"?order="+bySurname+"#people"
 	if a.OnBound() {
-		page.OnBound = "usher sitting capacity --campaign " + shellWord(a.Campaign) + " " + shellWord(a.Reference) + " " + c.Say("console_bound_number", nil)
+		page.OnBound = "usher sitting capacity --campaign " + i18n.ShellWord(a.Campaign) + " " + i18n.ShellWord(a.Reference) + " " + c.Say("console_bound_number", nil)
 	}
 	page.Moved = movedFrom(c, a)
 	page.People = attendees(c, a.People)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
 	"usher/internal/base/sms"
 	"usher/internal/domain/convocation"
@@ -153,12 +154,12 @@ func Server(addr string, handler http.Handler) *http.Server {
 
 // convokeCommand is what to type in a shell to convoke the target; codes of exams may hold anything.
 func convokeCommand(target convocation.Target) string {
-	command := "usher convoke --campaign " + shellWord(target.Campaign)
+	command := "usher convoke --campaign " + i18n.ShellWord(target.Campaign)
 	if target.Exam != "" {
-		command += " --exam " + shellWord(target.Exam)
+		command += " --exam " + i18n.ShellWord(target.Exam)
 	}
 	if target.Sitting != "" {
-		command += " --sitting " + shellWord(target.Sitting)
+		command += " --sitting " + i18n.ShellWord(target.Sitting)
 	}
 	return command
 }
