@@ -82,7 +82,7 @@ func TestConvoke_KilledAtAnyStepAndRunAgain(t *testing.T) {
 	undisturbed := crashSchool(t)
 	var names []string
 	report := undisturbed.convokeWith(undisturbed.target(), Options{chunk: crashChunk, step: func(step string) { names = append(names, step) }})
-	for _, name := range []string{"started", "locked", "claimed", "recorded", "published", "noticed", "refused", "kept", "committed", "listed", "named", "finished"} {
+	for _, name := range []string{"started", "locked", "claimed", "recorded", "published", "noticed", "refused", "kept", "committed", "listed", "described", "named", "finished"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("the run does not pass %q, so it is not killed there", name)
 		}

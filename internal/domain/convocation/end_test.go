@@ -162,7 +162,7 @@ func (b besideARun) check(t *testing.T) {
 	build(-1).convokeWith(first.target(), Options{chunk: 2, step: func(name string) { names = append(names, name) }})
 	done := 0
 	for nth, name := range names {
-		if name != "started" && name != "committed" && name != "listed" { // in between the lock is held
+		if name != "started" && name != "committed" && name != "listed" && name != "described" { // in between the lock is held
 			continue
 		}
 		s, passed := build(nth), -1
@@ -242,22 +242,24 @@ func TestConvoke_ListsAreOfTheEnd(t *testing.T) {
 			map[run.List][]string{run.ListNotCalled: {"C0002 status_closed", "C0003 status_closed"}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSchool(t, "MATH")
-			s.sit(hall{capacity: places(9)})
-			s.file(person{}, person{status: "filed", silent: true}, person{})
-			acted := false
-			report := s.convokeWith(s.target(), Options{step: func(step string) {
-				if step == "listed" && !acted {
-					acted = true
-					s.must(c.act(s))
+		for _, at := range []string{"listed", "described"} { // before the lists of those whom nobody asked for are written, and after it
+			t.Run(name+", "+at, func(t *testing.T) {
+				t.Parallel()
+				s := newSchool(t, "MATH")
+				s.sit(hall{capacity: places(9)})
+				s.file(person{}, person{status: "filed", silent: true}, person{})
+				acted := false
+				report := s.convokeWith(s.target(), Options{step: func(step string) {
+					if step == at && !acted {
+						acted = true
+						s.must(c.act(s))
+					}
+				}})
+				for _, list := range []run.List{run.ListRefused, run.ListNotCalled, run.ListNotReachable, run.ListAttention} {
+					s.equal(string(list), s.list(report, list), c.want[list])
 				}
-			}})
-			for _, list := range []run.List{run.ListRefused, run.ListNotCalled, run.ListNotReachable, run.ListAttention} {
-				s.equal(string(list), s.list(report, list), c.want[list])
-			}
-		})
+			})
+		}
 	}
 }
 

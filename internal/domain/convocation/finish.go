@@ -17,6 +17,7 @@ import (
 	"usher/internal/domain/notice"
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
+	"usher/internal/domain/timeline"
 )
 
 // queue tells those who lack a seat how far they are from one: the first of them stands one place
@@ -229,21 +230,30 @@ const mostReturns = 3
 // finish ends the run, under the campaign's lock: the lists that are written there say how things are at
 // the end. What changed between the last look at an exam and the end sends the run back to it: whoever
 // lost their seat meanwhile is seated or refused by name.
+//
+// The lists of those whom nobody asked for go through everybody. They are made before, without the lock, and
+// again under it only where something was done meanwhile: runs that end at the same time, and whoever seats
+// by hand, do not wait for them.
 func (e *execution) finish(ctx context.Context, passes []*pass) error {
 	e.options.at("listed")
 	for returns := 0; ; returns++ {
+		last := returns >= mostReturns
 		var changed []*pass
-		err := e.inTurn(ctx, func(tx pgx.Tx) error {
+		var done int64
+		err := e.inTurn(ctx, func(tx pgx.Tx) (err error) {
 			revision, err := e.options.lock(ctx, tx, e.campaign)
 			if err != nil {
 				return err
 			}
-			if changed, err = e.changed(ctx, tx, passes, revision); err != nil || len(changed) > 0 && returns < mostReturns {
+			if changed, err = e.changed(ctx, tx, passes, revision); err != nil || len(changed) > 0 && !last {
 				return err
 			}
-			changed = nil
-			return e.end(ctx, tx, passes, revision)
+			done, err = timeline.Latest(ctx, tx, e.campaign.OrganisationID)
+			return err
 		})
+		if err == nil && (len(changed) == 0 || last) {
+			changed, err = e.endUnless(ctx, passes, last, done)
+		}
 		if err != nil || len(changed) == 0 {
 			e.options.at("finished")
 			return err
@@ -255,6 +265,40 @@ func (e *execution) finish(ctx context.Context, passes []*pass) error {
 			}
 		}
 	}
+}
+
+// endUnless writes the lists and ends the run, unless passes changed meanwhile and it is not to go back for the last time. Done is
+// what had been done, by the timeline, before the lists are written.
+func (e *execution) endUnless(ctx context.Context, passes []*pass, last bool, done int64) (changed []*pass, err error) {
+	if err := e.write(ctx, func(tx pgx.Tx) error { return e.nameAll(ctx, tx) }); err != nil {
+		return nil, err
+	}
+	e.options.at("described")
+	err = e.inTurn(ctx, func(tx pgx.Tx) error {
+		revision, err := e.options.lock(ctx, tx, e.campaign)
+		if err != nil {
+			return err
+		}
+		if changed, err = e.changed(ctx, tx, passes, revision); err != nil || len(changed) > 0 && !last {
+			return err
+		}
+		changed = nil
+		return e.end(ctx, tx, passes, revision, done)
+	})
+	return changed, err
+}
+
+// nameAll writes the lists of those whom nobody asked for, in the place of those that were written before.
+func (e *execution) nameAll(ctx context.Context, tx pgx.Tx) error {
+	err := run.Clear(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, run.ListNotCalled, run.ListNotReachable, run.ListAttention)
+	if err != nil {
+		return err
+	}
+	examIDs := e.scope.examIDs()
+	if err := e.nameOthers(ctx, tx, examIDs); err != nil {
+		return err
+	}
+	return e.nameTwice(ctx, tx, examIDs)
 }
 
 // changed are the passes since whose last look something changed, under the campaign's lock.
@@ -329,19 +373,22 @@ select c.filed_at, c.candidate_id`+eligibleInSets+`
 
 // end is the last transaction of a run. It holds the campaign's lock: so the lists agree with the seats
 // and with one another, and no notice is made ready that a release takes back at the same moment.
-func (e *execution) end(ctx context.Context, tx pgx.Tx, passes []*pass, revision admission.Revision) error {
-	examIDs := e.scope.examIDs()
+func (e *execution) end(ctx context.Context, tx pgx.Tx, passes []*pass, revision admission.Revision, done int64) error {
 	if err := e.judgeAll(ctx, tx, passes, revision); err != nil {
 		return err
 	}
 	if err := pg.PlanFreely(ctx, tx); err != nil {
 		return err
 	}
-	if err := e.nameOthers(ctx, tx, examIDs); err != nil {
+	// That somebody was told is in no list, and messages leave all the while.
+	more, err := timeline.AnySince(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, done, notice.KindTold)
+	if err != nil {
 		return err
 	}
-	if err := e.nameTwice(ctx, tx, examIDs); err != nil {
-		return err
+	if more {
+		if err := e.nameAll(ctx, tx); err != nil {
+			return err
+		}
 	}
 	e.options.at("named")
 	told, err := notice.Retry(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, e.campaign.NoticesWait)
@@ -350,6 +397,7 @@ func (e *execution) end(ctx context.Context, tx pgx.Tx, passes []*pass, revision
 	}
 	outcome := outcome{counters: e.counters}
 	outcome.ToldNow = told
+	examIDs := e.scope.examIDs()
 	if outcome.Sittings, err = e.fill(ctx, tx, examIDs); err != nil {
 		return err
 	}

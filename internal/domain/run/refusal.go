@@ -85,6 +85,14 @@ delete from refusal f using unnest($4::text[]) w(item)
 	return int(tag.RowsAffected()), nil
 }
 
+// Clear empties lists of a run, to be written anew.
+func Clear(ctx context.Context, tx pgx.Tx, organisationID, runID int64, lists ...List) error {
+	if _, err := tx.Exec(ctx, `delete from refusal where organisation_id = $1 and run_id = $2 and list = any($3)`, organisationID, runID, lists); err != nil {
+		return fmt.Errorf("empty the lists of the run: %w", err)
+	}
+	return nil
+}
+
 // Named tells whether any of the items stands in a list of a run of the campaign that has not ended.
 func Named(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, list List, items []string) (named bool, err error) {
 	err = tx.QueryRow(ctx, `

@@ -99,3 +99,23 @@ func write(facts any) ([]byte, error) {
 	}
 	return json.Marshal(facts)
 }
+
+// Latest is the last of what an organisation's timeline holds: what is done later has a higher number, unless it was begun before. Under
+// a lock that all of its kind take, everything of that kind that was begun is there.
+func Latest(ctx context.Context, tx pgx.Tx, organisationID int64) (id int64, err error) {
+	err = tx.QueryRow(ctx, `select coalesce(max(id), 0) from timeline where organisation_id = $1`, organisationID).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("read the end of the timeline: %w", err)
+	}
+	return id, nil
+}
+
+// AnySince tells whether anything was done in a campaign since then, but for one kind of thing.
+func AnySince(ctx context.Context, tx pgx.Tx, organisationID, campaignID, latest int64, but Kind) (found bool, err error) {
+	err = tx.QueryRow(ctx, `select exists (select from timeline where organisation_id = $1 and id > $2 and campaign_id = $3 and kind <> $4)`,
+		organisationID, latest, campaignID, but).Scan(&found)
+	if err != nil {
+		return false, fmt.Errorf("look what was done since: %w", err)
+	}
+	return found, nil
+}

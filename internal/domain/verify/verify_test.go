@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"usher/internal/base/i18n"
+	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/account"
 	"usher/internal/domain/promise"
@@ -145,4 +146,32 @@ func sentences(t *testing.T) (all []string) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// What of a fault takes a key away first, and the rest.
+var withoutKey = regexp.MustCompile(`(?s)^\s*(?:drop index|alter table \w+ drop constraint) (\w+)(?: cascade)?;(.+)`)
+
+// A fault for which a key has to be taken away is refused for as long as the key is there, by the key: the database keeps the promise,
+// whoever forgot the rule.
+func TestFaults_AreRefusedByTheirKey(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	refused := 0
+	for _, c := range faults {
+		parts := withoutKey.FindStringSubmatch(c.spoil)
+		if parts == nil {
+			continue
+		}
+		tx, err := h.owner.Begin(t.Context())
+		h.must(err)
+		_, err = tx.Exec(t.Context(), "set local session_replication_role = replica; "+parts[2])
+		if !pg.Violates(err, parts[1]) {
+			t.Errorf("%s: with %s there, got %v", c.code, parts[1], err)
+		}
+		h.must(tx.Rollback(t.Context()))
+		refused++
+	}
+	if refused < 10 {
+		t.Errorf("only %d faults take a key away: that proves nothing", refused)
+	}
 }
