@@ -63,12 +63,11 @@ func (l UniqueLimits) withDefaults() UniqueLimits {
 }
 
 const (
-	mostUniqueColumns = 32   // PostgreSQL's own bound for an index
-	mostDuplicates    = 20   // groups that are listed
-	mostNamed         = 5    // that a refusal names
-	repairedAtOnce    = 5000 // groups of one transaction
-	mostRepairs       = 3    // passes over the table: writers may add duplicates behind the first
-	mostName          = 63   // bytes of a name
+	mostUniqueColumns = 32 // PostgreSQL's own bound for an index
+	mostDuplicates    = 20 // groups that are listed
+	mostNamed         = 5  // that a refusal names
+	mostRepairs       = 3  // passes over the table: writers may add duplicates behind the first
+	mostName          = 63 // bytes of a name
 	watchedEvery      = 500 * time.Millisecond
 	tidiedWithin      = time.Minute // what is left when the caller gave up
 )
@@ -215,6 +214,7 @@ type builder struct {
 	tell   func(UniqueStep)
 	oid    uint32 // of the table
 	result UniqueResult
+	trying bool // repairs are rolled back
 	left   bool // an index is there under the name of those that are being built
 }
 
@@ -453,7 +453,22 @@ select exists (select from pg_class where relname = $2 and relnamespace = 'publi
 	if taken {
 		return problem.Refused("unique_name_taken", problem.Facts{"name": b.key.Name, "table": b.key.Table})
 	}
+	if b.left {
+		return nil
+	}
+	// The index has another name until it is attached. Somebody else's under that one is not ours to remove.
+	err = b.conn.QueryRow(ctx, `select exists (select from pg_class where relname = $1 and relnamespace = 'public'::regnamespace)`, b.key.buildingName()).Scan(&taken)
+	if err != nil {
+		return fmt.Errorf("look for the name of the index: %w", err)
+	}
+	if taken {
+		return b.buildingTaken()
+	}
 	return nil
+}
+
+func (b *builder) buildingTaken() *problem.Problem {
+	return problem.Refused("unique_name_taken", problem.Facts{"name": b.key.buildingName(), "table": b.key.Table})
 }
 
 // removeLeftover removes what an earlier attempt left under the name of those that are being built: an invalid index, which writers
@@ -470,8 +485,16 @@ func (b *builder) removeLeftover(ctx context.Context) error {
 	return nil
 }
 
+// drop removes the index under the name of those that are being built, if it is one of the table.
 func (b *builder) drop(ctx context.Context) error {
 	name := b.key.buildingName()
+	var ours bool
+	err := b.conn.QueryRow(ctx, `
+select exists (select from pg_index x join pg_class i on i.oid = x.indexrelid
+                where x.indrelid = $1 and i.relname = $2 and i.relnamespace = 'public'::regnamespace)`, b.oid, name).Scan(&ours)
+	if err != nil || !ours {
+		return err
+	}
 	if _, err := b.conn.Exec(ctx, "drop index concurrently if exists "+pgx.Identifier{"public", name}.Sanitize()); err != nil {
 		return problem.Refused("unique_leftover", problem.Facts{"index": name, "table": b.key.Table}).Because(err)
 	}
@@ -556,6 +579,9 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	if b.conn.IsClosed() { // the next attempt removes what is left
 		return fmt.Errorf("build the index: %w", err)
+	}
+	if codeOf(err) == "42P07" { // what has the name is not what was built
+		return b.buildingTaken().Because(err)
 	}
 	left := b.tidy(ctx)
 	if ctx.Err() != nil {

@@ -231,6 +231,80 @@ func TestAddUnique_RepairThatDoesNot(t *testing.T) {
 	}
 }
 
+// A repair that reaches beyond the rows too many is undone, whether it is tried or meant.
+func TestAddUnique_RepairThatReachesFurther(t *testing.T) {
+	t.Parallel()
+	p := build(t, bookings, `insert into booking (organisation_id, code, note) select 1, 'A', n::text from generate_series(1, 30) n`)
+	for name, statement := range map[string]string{
+		"every row of a group": `update booking b set code = b.code || b.id from surplus s where b.code = s.code`,
+		"the one that stays":   `update booking b set code = b.code || b.id from surplus s where b.id = (s.kept).id`,
+		"every row":            `delete from booking`,
+		"also on its way":      `, gone as (delete from booking b using surplus s where b.code = s.code) update booking set note = '' where false`,
+	} {
+		repair := &pg.UniqueRepair{Keep: "id", Statement: statement}
+		_, err := p.add(t, byCode, repair, nil)
+		if !problem.Has(err, "unique_repair_wide") {
+			t.Errorf("%s: it ends with %v", name, err)
+		}
+		if _, err = pg.TryRepair(t.Context(), p.config, byCode, *repair); !problem.Has(err, "unique_repair_wide") {
+			t.Errorf("%s: tried, it ends with %v", name, err)
+		}
+		if n := p.number(t, `select count(*) from booking where code = 'A'`); n != 30 {
+			t.Errorf("%s: %d rows are as they were, want 30", name, n)
+		}
+	}
+	// What points to the rows is in other tables, and may be many times as long.
+	p.do(t, `create table line as select b.id as booking_id from booking b, generate_series(1, 3)`)
+	moved := pg.UniqueRepair{Keep: "id", Statement: `, gone as (delete from booking b using surplus s where b.id = s.id)
+update line l set booking_id = (s.kept).id from surplus s where l.booking_id = s.id`}
+	if tried, err := pg.TryRepair(t.Context(), p.config, byCode, moved); err != nil || tried.Repaired != 87 {
+		t.Errorf("with what points to them: %+v, %v", tried, err)
+	}
+	tried, err := pg.TryRepair(t.Context(), p.config, byCode, *keepOld)
+	must(t, err)
+	if n := p.number(t, `select count(*) from booking`); n != 30 || tried.Repaired != 29 || tried.Duplicates.Groups != 1 {
+		t.Errorf("a trial says %+v and leaves %d rows", tried, n)
+	}
+}
+
+// One large group is repaired in parts as well, and its first row stays through all of them.
+func TestAddUnique_RepairsALargeGroupInParts(t *testing.T) {
+	t.Parallel()
+	p := build(t, bookings, `insert into booking (organisation_id, code) select 1, 'A' from generate_series(1, 3500) n`,
+		`create table part (id bigint generated always as identity, rows bigint)`,
+		`create function count_part() returns trigger language plpgsql as $$ begin insert into part (rows) select count(*) from old_rows; return null; end $$`,
+		`create trigger counts after delete on booking referencing old table as old_rows for each statement execute function count_part()`)
+	result, err := p.add(t, byCode, keepOld, nil)
+	must(t, err)
+	if n := p.number(t, `select max(rows) from part`); n > 1000 || result.Repaired != 3499 || p.number(t, `select id from booking`) != 1 {
+		t.Errorf("a part had %d rows; %+v", n, result)
+	}
+}
+
+// What has the name under which the index is built, and is not of the table, stays.
+func TestAddUnique_NameOfTheBuildingIsSomebodyElses(t *testing.T) {
+	t.Parallel()
+	p := build(t, bookings, `create table other (x bigint)`, `create index `+keyName+`_usher_building on other (x)`)
+	_, err := p.add(t, byCode, nil, nil)
+	refused, ok := problem.Of(err)
+	if !ok || refused.Code != "unique_name_taken" || refused.Facts["name"] != keyName+"_usher_building" {
+		t.Errorf("it ends with %v", err)
+	}
+	// Also where it comes when nobody looks any more.
+	p.do(t, `drop index `+keyName+`_usher_building`)
+	_, err = p.add(t, byCode, nil, func(step pg.UniqueStep) {
+		if step.At == pg.UniqueBuilds {
+			p.do(t, `create index `+keyName+`_usher_building on other (x)`)
+		}
+	})
+	if !problem.Has(err, "unique_name_taken") {
+		t.Errorf("where it comes meanwhile it ends with %v", err)
+	}
+	if n := p.number(t, `select count(*) from pg_index where indrelid = 'other'::regclass`); n != 1 {
+		t.Errorf("%d indexes of the other table are left, want 1", n)
+	}
+}
+
 // A row that somebody takes away at the same time is not the one that was to stay: a group never loses its last row.
 func TestAddUnique_RepairKeepsOneOfEachGroup(t *testing.T) {
 	t.Parallel()

@@ -179,9 +179,22 @@ func TestFind_IsBounded(t *testing.T) {
 	}
 }
 
+// endless is a list that holds itself.
+const endless = "kind: List\nitems: &a\n- {kind: List, items: *a}\n- {kind: List, items: *a}\nschedule: x\n"
+
+func TestFind_ListThatHoldsItself(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "x.yaml"), endless)
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || told(found, root) != "unread x.yaml:3 deep \nunread x.yaml:4 deep \n" {
+		t.Errorf("found %s, %v", told(found, root), err)
+	}
+}
+
 // Whatever stands in a file, it is read to an end.
 func FuzzFind(f *testing.F) {
-	for _, text := range []string{"* * * * * x", "RUN echo '* * * * * x' | crontab -", "kind: CronJob\nspec: {schedule: '@daily'}", "[Timer]\nOnCalendar=daily", "cron('H * * * *')", "a: &a [*a]\nkind: CronJob"} {
+	for _, text := range []string{"* * * * * x", "RUN echo '* * * * * x' | crontab -", "kind: CronJob\nspec: {schedule: '@daily'}", "[Timer]\nOnCalendar=daily", "cron('H * * * *')", "a: &a [*a]\nkind: CronJob", endless} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

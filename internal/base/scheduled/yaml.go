@@ -57,7 +57,7 @@ func (f *finder) document(file, text string, document *yaml.Node) {
 	base := strings.ToLower(filepath.Base(file))
 	switch {
 	case root.at("kind").text() != "":
-		f.resource(file, root, remarksOf(document, root.Node))
+		f.resource(file, root, remarksOf(document, root.Node), 0, map[*yaml.Node]bool{})
 	case strings.Contains(slashed, ".github/workflows/") || strings.Contains(slashed, ".gitea/workflows/") || strings.Contains(slashed, ".forgejo/workflows/"):
 		f.workflow(file, root)
 	case base == ".gitlab-ci.yml" || base == ".gitlab-ci.yaml" || strings.Contains(slashed, ".gitlab/"):
@@ -175,12 +175,21 @@ func remarksOf(nodes ...*yaml.Node) string {
 	return strings.Join(said, " ")
 }
 
-// resource reads an object of Kubernetes, or a list of them.
-func (f *finder) resource(file string, root node, why string) {
+// resource reads an object of Kubernetes, or a list of them. An alias may hold itself, or many times what holds many: lists below each
+// other are bounded, and each is read once.
+func (f *finder) resource(file string, root node, why string, depth int, seen map[*yaml.Node]bool) {
 	kind := root.at("kind").text()
 	if strings.HasSuffix(kind, "List") {
+		list := root.resolved()
+		if deep := (Unread{File: file, Line: root.line(), Reason: ReasonDeep}); depth > mostNested || seen[list] {
+			if !slices.Contains(f.found.Unread, deep) {
+				f.unread(deep)
+			}
+			return
+		}
+		seen[list] = true
 		for _, item := range root.at("items").items() {
-			f.resource(file, item, why)
+			f.resource(file, item, why, depth+1, seen)
 			why = ""
 		}
 		return

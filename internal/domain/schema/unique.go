@@ -14,7 +14,7 @@ import (
 type Unique struct {
 	Key    pg.UniqueKey
 	Repair *pg.UniqueRepair
-	DryRun bool // only look for what stands against it
+	DryRun bool // only look for what stands against it; a repair is executed and rolled back
 }
 
 // AddUnique gives a table the key as the owner of the URL, or tells what stands against it (pg.AddUnique). A key of a tenant table
@@ -26,6 +26,9 @@ func AddUnique(ctx context.Context, ownerURL string, wanted Unique, tell func(pg
 	}
 	if err := checkLead(ctx, config, wanted.Key); err != nil {
 		return pg.UniqueResult{}, err
+	}
+	if wanted.DryRun && wanted.Repair != nil {
+		return pg.TryRepair(ctx, config, wanted.Key, *wanted.Repair)
 	}
 	if wanted.DryRun {
 		return pg.LookForDuplicates(ctx, config, wanted.Key)
