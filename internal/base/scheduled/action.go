@@ -3,6 +3,7 @@ package scheduled
 import (
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,7 @@ type Action struct {
 	Detail   string   // what else makes a difference: a statement, tables, other arguments in a fixed order
 	SQL      string   // statements that are handed over
 	Words    []string // the arguments, in their order
+	place    string   // where a program lies that is known by its name alone, or the directory it runs in; "": found by its name
 	rank     int
 }
 
@@ -42,13 +44,21 @@ func (a Action) Target() string {
 // Same tells whether two actions run the same program on the same target. A host that is not said may be any: a dump of one database
 // from its own machine and over the network is one dump too many.
 func (a Action) Same(b Action) bool {
-	if a.Program != b.Program || a.Detail != b.Detail || a.Database != b.Database {
+	if a.Program != b.Program || a.Detail != b.Detail || a.Database != b.Database || a.place != b.place {
 		return false
 	}
 	if a.Database == "" && slices.Contains(databasePrograms, a.Program) {
 		return a.Host == b.Host && (a.Host != "" || a.Detail != "")
 	}
 	return hostsAlike(a.Host, b.Host)
+}
+
+// unsaidName is a variable that nothing in the file sets, or what only running a command could tell.
+var unsaidName = regexp.MustCompile(`\$[A-Za-z_(]`)
+
+// isSaid tells whether the target is known. One that only the environment knows may be another in each file.
+func (a Action) isSaid() bool {
+	return !unsaidName.MatchString(a.Database) && (!unsaidName.MatchString(a.Detail) || a.SQL != "")
 }
 
 func hostsAlike(a, b string) bool {
@@ -66,7 +76,7 @@ zstd bzip2 xz split gpg age openssl awk sed grep head tail cut tr sort uniq wc e
 basename dirname hostname which read wait kill eval exec let type declare shopt ulimit break continue crond cron crontab supercronic id whoami pwd jq ts`)
 
 // beside are programs that come with others: they carry away, tidy up or report.
-var beside = words(`curl wget find rm aws gsutil gcloud rclone scp sftp rsync s3cmd mc az cp mv tar zip unzip ln tmpwatch tmpreaper install apt-get apt apk yum dnf pip pip3`)
+var beside = words(`curl wget find rm aws gsutil gcloud rclone scp sftp rsync s3cmd mc az cp mv run-parts tar zip unzip ln tmpwatch tmpreaper install apt-get apt apk yum dnf pip pip3`)
 
 func words(text string) map[string]bool {
 	set := map[string]bool{}
@@ -91,8 +101,8 @@ func keepMain(actions []Action) []Action {
 	return kept
 }
 
-// classify says what a command with its arguments is. host is where it runs, when that is not this machine.
-func classify(args []string, env map[string]string, host, input string) Action {
+// classify says what a command with its arguments is. host is where it runs, when that is not this machine, and dir the directory.
+func classify(args []string, env map[string]string, host, dir, input string) Action {
 	program, rest := programOf(args)
 	a := Action{Program: program, Words: rest, rank: rankMain}
 	switch {
@@ -106,17 +116,20 @@ func classify(args []string, env map[string]string, host, input string) Action {
 		a.Detail = fixedOrder(slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return !strings.Contains(arg, "://") }))
 	case beside[program]:
 		a.rank = rankBeside
-		a.Detail = fixedOrder(rest)
+		a.Detail, a.place = fixedOrder(rest), dir
 	case program == "psql":
 		a.readDatabase(rest, env, host, "cfdhpUoFPRTLv", "command file")
 		a.readSQL(rest, input)
+		if a.place != "" && !path.IsAbs(a.place) {
+			a.place = path.Join(dir, a.place)
+		}
 	case slices.Contains(databasePrograms, program) && program != "mysqldump" && program != "mysql" && program != "mongodump":
 		a.readDatabase(rest, env, host, "dhpUfFjnNtTESZDX", "dbname host port username file format jobs schema exclude-schema table exclude-table compress pgdata")
 	case program == "mysqldump" || program == "mysql" || program == "mongodump":
 		a.readDatabase(rest, env, host, "hPu", "host port user db uri")
 		a.SQL = input
 	default:
-		a.Detail, a.Host = fixedOrder(rest), host
+		a.Detail, a.Host, a.place = fixedOrder(rest), host, placeOf(args, dir)
 		a.SQL = input
 	}
 	return a
@@ -162,6 +175,28 @@ func programOf(args []string) (program string, rest []string) {
 		return program, rest[1:]
 	}
 	return program, rest
+}
+
+// usualPlaces are where a program is found by its name alone.
+var usualPlaces = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
+
+// placeOf says where the program lies that a command runs: two of one name are two programs.
+func placeOf(args []string, dir string) string {
+	name := args[0]
+	if isInterpreter(path.Base(name)) {
+		if i := slices.IndexFunc(args[1:], func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 {
+			name = args[1+i]
+		}
+	}
+	switch {
+	case path.IsAbs(name) && slices.Contains(usualPlaces, path.Dir(name)):
+		return ""
+	case path.IsAbs(name):
+		return path.Clean(name)
+	case dir == "" && !strings.Contains(name, "/"):
+		return ""
+	}
+	return path.Join(dir, name)
 }
 
 func isInterpreter(program string) bool {
@@ -303,9 +338,10 @@ func (a *Action) readSQL(args []string, input string) {
 			parts = append(parts, args[i])
 		case (arg == "-f" || arg == "--file") && i+1 < len(args):
 			i++
-			a.Detail = path.Base(args[i])
+			a.Detail, a.place = path.Base(args[i]), args[i]
 		case strings.HasPrefix(arg, "--file="):
-			a.Detail = path.Base(strings.TrimPrefix(arg, "--file="))
+			a.place = strings.TrimPrefix(arg, "--file=")
+			a.Detail = path.Base(a.place)
 		}
 	}
 	if a.SQL = strings.Join(parts, "; "); a.SQL == "" {

@@ -3,6 +3,7 @@ package scheduled
 import (
 	"bytes"
 	"maps"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -206,7 +207,7 @@ func anacron(file, text string) []Entry {
 		}
 		e := Entry{Kind: KindAnacrontab, File: file, Line: i + 1, When: when, Name: parts[2], Why: strings.TrimSpace(strings.Join(remarks, " "))}
 		e.run(strings.Join(parts[3:], " "), env)
-		if runsParts(e.Command) { // the directories are read themselves
+		if runsParts(e) { // the directories are read themselves
 			continue
 		}
 		all = append(all, e)
@@ -214,9 +215,13 @@ func anacron(file, text string) []Entry {
 	return all
 }
 
-// runsParts tells whether a command runs a directory of scripts, which is looked at for itself.
-func runsParts(command string) bool {
-	return strings.Contains(command, "run-parts")
+// runsParts tells whether an entry only runs a directory of scripts that is one of the usual, which is looked at for itself.
+func runsParts(e Entry) bool {
+	if len(e.Actions) != 1 || e.Actions[0].Program != "run-parts" || len(e.Actions[0].Words) == 0 {
+		return false
+	}
+	words := e.Actions[0].Words
+	return everyOf(path.Join(words[len(words)-1], "x")) != ""
 }
 
 // periodic reads a script that a directory runs, as cron.daily does.

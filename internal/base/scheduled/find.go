@@ -198,7 +198,7 @@ func crontabOf(kind Kind) form {
 
 // withoutRunParts leaves out lines that only run a directory of scripts, which are looked at for themselves.
 func withoutRunParts(entries []Entry) []Entry {
-	return slices.DeleteFunc(entries, func(e Entry) bool { return runsParts(e.Command) })
+	return slices.DeleteFunc(entries, func(e Entry) bool { return runsParts(e) })
 }
 
 func formOf(name string) form {

@@ -116,7 +116,7 @@ func Doubles(entries []Entry) [][]int {
 				continue
 			}
 			for _, j := range byProgram[a.Program] {
-				if !seen[j] && (e.job == 0 || e.job != entries[j].job) && doesSame(a, entries[j].Actions) {
+				if !seen[j] && (e.job == 0 || e.job != entries[j].job) && doesSame(a, entries[j].Actions) && (a.isSaid() || e.File == entries[j].File) {
 					seen[j] = true
 					doubles[i] = append(doubles[i], j)
 				}

@@ -179,6 +179,60 @@ func TestFind_IsBounded(t *testing.T) {
 	}
 }
 
+// Two programs of one name are two, and so are two targets that only the environment of each file knows.
+func TestDoubles_NotByNameAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		one, other string // lines of two crontabs
+		double     bool
+	}{
+		"scripts of two places":          {"/srv/a/backup.sh", "/srv/b/backup.sh", false},
+		"one script":                     {"/srv/a/backup.sh", "cd /srv && sh a/backup.sh", true},
+		"in two directories":             {"cd /var/www/a && php artisan schedule:run", "cd /var/www/b && php artisan schedule:run", false},
+		"in one directory":               {"cd /var/www/a && php artisan schedule:run", "php /var/www/a/artisan schedule:run", true},
+		"back from a subshell":           {"(cd /srv/a && true); certbot renew", "/usr/bin/certbot renew", true},
+		"files of statements":            {"psql school -f /srv/a/x.sql", "psql school -f /srv/b/x.sql", false},
+		"what only the environment says": {"pg_dump $DATABASE_URL", "pg_dump $DATABASE_URL", false},
+		"what the file says":             {"D=school; pg_dump $D", "pg_dump school", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			write(t, filepath.Join(root, "one", "crontab"), "0 1 * * * "+c.one+"\n")
+			write(t, filepath.Join(root, "other", "crontab"), "0 2 * * * "+c.other+"\n")
+			found, err := scheduled.Find(t.Context(), []string{root}, nil)
+			if err != nil || len(found.Entries) != 2 || (len(scheduled.Doubles(found.Entries)[0]) == 1) != c.double {
+				t.Errorf("double should be %v: %s, %v", c.double, told(found, root), err)
+			}
+		})
+	}
+	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dump $DATABASE_URL\n0 2 * * * pg_dump $DATABASE_URL\n"))
+	if err != nil || len(scheduled.Doubles(found.Entries)[0]) != 1 {
+		t.Errorf("in one file a variable is one target: %s, %v", told(found, ""), err)
+	}
+}
+
+// A line that runs a directory is left out only where that is all it does, and the directory is read for itself.
+func TestFind_RunParts(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]int{
+		"cd / && run-parts --report /etc/cron.daily":            0,
+		"run-parts /opt/nightly":                                1,
+		"run-parts /etc/cron.daily && pg_dump school":           1,
+		"rm -rf /srv/tmp; run-parts --report /etc/cron.monthly": 1,
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * "+command+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := t.TempDir()
+		write(t, filepath.Join(root, "crontab"), "0 1 * * * "+command+"\n")
+		inFile, err := scheduled.Find(t.Context(), []string{root}, nil)
+		if err != nil || len(inFile.Entries) != want || len(found.Entries) != 1 {
+			t.Errorf("%s: %d entries, want %d, %v", command, len(inFile.Entries), want, err)
+		}
+	}
+}
+
 // endless is a list that holds itself.
 const endless = "kind: List\nitems: &a\n- {kind: List, items: *a}\n- {kind: List, items: *a}\nschedule: x\n"
 

@@ -13,6 +13,7 @@ import (
 type shell struct {
 	env     map[string]string
 	host    string // where commands run, when a wrapper leads elsewhere: a container, another machine
+	dir     string // where they run, as far as cd says it
 	nested  int
 	here    string // the last text that stood in the script as it is, and its line
 	hereAt  int
@@ -103,7 +104,9 @@ func (s *shell) statement(one *syntax.Stmt, input string) (output string) {
 			output = left + s.statement(cmd.Y, "")
 		}
 	case *syntax.Subshell:
+		before := s.dir
 		output = s.statements(cmd.Stmts)
+		s.dir = before
 	case *syntax.Block:
 		output = s.statements(cmd.Stmts)
 	case *syntax.DeclClause:
@@ -176,6 +179,13 @@ func (s *shell) call(cmd *syntax.CallExpr, input string, line int) (output strin
 		return ""
 	}
 	switch name := path.Base(args[0]); name {
+	case "cd", "pushd":
+		if to := args[len(args)-1]; len(args) > 1 && path.IsAbs(to) {
+			s.dir = path.Clean(to)
+		} else if len(args) > 1 {
+			s.dir = path.Join(s.dir, to)
+		}
+		return ""
 	case "echo":
 		return printed(args[1:])
 	case "printf":
@@ -305,9 +315,9 @@ func (s *shell) command(args []string, env map[string]string, input string) {
 	}
 	name := path.Base(args[0])
 	if inner, script, host, found := unwrap(name, args[1:]); found && s.nested < mostNested {
-		before := s.host
+		before, dir := s.host, s.dir
 		if host != "" {
-			s.host = host
+			s.host, s.dir = host, ""
 		}
 		s.nested++
 		if script != "" {
@@ -319,10 +329,10 @@ func (s *shell) command(args []string, env map[string]string, input string) {
 			s.command(inner, env, input)
 		}
 		s.nested--
-		s.host = before
+		s.host, s.dir = before, dir
 		return
 	}
-	s.actions = append(s.actions, classify(args, env, s.host, input))
+	s.actions = append(s.actions, classify(args, env, s.host, s.dir, input))
 }
 
 func isAssignment(word string) bool {
