@@ -131,9 +131,9 @@ func (s *site) importFile(w http.ResponseWriter, r *http.Request, actor timeline
 			}
 		}()
 	}
-	page, of := importPage{}, error(nil)
-	if page, of = s.importPageOf(w, r, actor, typed(r.FormValue("kind"))); of != nil {
-		fail(w, r, of)
+	page, refused := s.importPageOf(w, r, actor, typed(r.FormValue("kind")))
+	if refused != nil {
+		fail(w, r, refused)
 		return
 	}
 	var result intake.Result
