@@ -71,6 +71,9 @@ func TestMigrations_AddUniquenessBesideTheWriters_Control(t *testing.T) {
 		"of a column that is added":      {`alter table claim add column a text unique;`, []string{"claim"}},
 		"a primary key":                  {`alter table claim add primary key (organisation_id, a);`, []string{"claim"}},
 		"an index that is attached":      {`alter table claim add constraint x unique using index y;`, []string{"claim"}},
+		"behind a type with a comma":     {`alter table claim add column price numeric(10,2) unique;`, []string{"claim"}},
+		"behind a condition":             {`alter table claim add column a text check (code in ('a','b') and (true)) primary key;`, []string{"claim"}},
+		"behind a semicolon in quotes":   {`alter table claim add column a text default ';' unique;`, []string{"claim"}},
 		"inside a block":                 {"do $$ begin\n execute 'create unique index x on claim (a)';\nend $$;", []string{"claim"}},
 		"two tables":                     {`create unique index x on claim (a); alter table seat add unique (b);`, []string{"claim", "seat"}},
 		"a table made under a condition": {`create table if not exists claim (a int); create unique index x on claim (a);`, []string{"claim"}},
@@ -103,7 +106,18 @@ var (
 	altersTable = regexp.MustCompile(`\balter\s+table\s+(?:if\s+exists\s+)?(?:only\s+)?` + tableName + `\s([^;]*)`)
 	addsUnique  = regexp.MustCompile(`\badd\b[^,;]*?(?:\bunique\b|\bprimary\s+key\b)`)
 	quoted      = regexp.MustCompile(`'(?:[^']|'')*'`)
+	bracketed   = regexp.MustCompile(`\([^()]*\)`)
 )
+
+// blanked is a text of the same length without what stands in quotes and brackets: a comma or a semicolon there ends nothing.
+func blanked(text string) string {
+	blank := func(found string) string { return strings.Repeat("_", len(found)) }
+	text = quoted.ReplaceAllStringFunc(text, blank)
+	for bracketed.MatchString(text) {
+		text = bracketed.ReplaceAllStringFunc(text, blank)
+	}
+	return text
+}
 
 // uniquenessAdded lists the tables that were there before a migration and that it makes unique in something, in the order of the text.
 // A table that is made under a condition may be there already.
@@ -133,9 +147,11 @@ func uniquenessAdded(text string) []string {
 	for _, at := range makesIndex.FindAllStringSubmatchIndex(text, -1) {
 		add(at[0], plain(text[at[2]:at[3]]))
 	}
-	for _, at := range altersTable.FindAllStringSubmatchIndex(text, -1) {
-		if addsUnique.MatchString(quoted.ReplaceAllString(text[at[4]:at[5]], "''")) {
-			add(at[0], plain(text[at[2]:at[3]]))
+	for _, seen := range []string{text, blanked(text)} { // as it stands for what is executed out of quotes
+		for _, at := range altersTable.FindAllStringSubmatchIndex(seen, -1) {
+			if addsUnique.MatchString(quoted.ReplaceAllString(seen[at[4]:at[5]], "''")) {
+				add(at[0], plain(seen[at[2]:at[3]]))
+			}
 		}
 	}
 	slices.SortFunc(finds, func(a, b find) int { return a.at - b.at })
