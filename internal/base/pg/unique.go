@@ -214,15 +214,17 @@ type builder struct {
 	tell   func(UniqueStep)
 	oid    uint32 // of the table
 	result UniqueResult
+	named  bool // by the caller: the same key under another name is not what was asked for
 	trying bool // repairs are rolled back
 	left   bool // an index is there under the name of those that are being built
 }
 
 func connectUnique(ctx context.Context, config *pgx.ConnConfig, key UniqueKey, limits UniqueLimits, tell func(UniqueStep)) (*builder, error) {
-	if key.Name == "" {
+	given := key.Name != ""
+	if !given {
 		key.Name = clip(key.Table+"_"+strings.Join(key.Columns, "_"), "_key")
 	}
-	b := &builder{config: config.Copy(), key: key, limits: limits.withDefaults(), result: UniqueResult{Name: key.Name}}
+	b := &builder{config: config.Copy(), key: key, named: given, limits: limits.withDefaults(), result: UniqueResult{Name: key.Name}}
 	bound(b.config)
 	for name, value := range map[string]string{
 		"statement_timeout": "0", // building takes as long as the table is long
@@ -397,7 +399,7 @@ type standing struct {
 	Name       string
 	Constraint bool
 	Holds      bool // it is valid, and kept by every writer
-	Same       bool // it has the columns of the key, in any order, and nothing else
+	Same       bool // it has the columns of the key, in any order, and nothing else, and is not deferrable
 	Comment    string
 }
 
@@ -406,7 +408,7 @@ func (b *builder) look(ctx context.Context) error {
 	rows, err := b.conn.Query(ctx, `
 select i.relname::text, exists (select from pg_constraint k where k.conindid = i.oid and k.conrelid = x.indrelid and k.contype in ('u', 'p')),
        x.indisvalid and x.indisready and x.indislive,
-       x.indpred is null and x.indexprs is null and (x.indnullsnotdistinct = $3 or x.indisprimary)
+       x.indpred is null and x.indexprs is null and x.indimmediate and (x.indnullsnotdistinct = $3 or x.indisprimary)
          and array(select a.attname::text from unnest(x.indkey[0:x.indnkeyatts - 1]) n join pg_attribute a on a.attrelid = x.indrelid and a.attnum = n order by 1)
              = array(select unnest($2::text[]) order by 1),
        coalesce(obj_description(i.oid, 'pg_class'), '')
@@ -436,7 +438,7 @@ func (b *builder) judge(index standing) {
 		b.left, b.result.Resumed = true, index.Holds && ours
 	case !index.Holds:
 		b.result.Strangers = append(b.result.Strangers, index.Name)
-	case b.key.isIndex() && ours, !b.key.isIndex() && index.Same:
+	case (!b.named || index.Name == b.key.Name) && (b.key.isIndex() && ours || !b.key.isIndex() && index.Same):
 		b.result.Already, b.result.Name = true, index.Name
 	}
 }

@@ -119,6 +119,26 @@ func TestAddUnique_IsThereOnceAndTheRepeatChangesNothing(t *testing.T) {
 	}
 }
 
+// A key that is only kept at the end of a transaction, or has another name than the one that was asked for, is not that key.
+func TestAddUnique_OtherKeysAreNotTheKey(t *testing.T) {
+	t.Parallel()
+	p := build(t, bookings, `alter table booking add constraint late unique (organisation_id, code) deferrable`)
+	result, err := p.add(t, byCode, nil, nil)
+	must(t, err)
+	if result.Already || p.indexes(t) != keyName+", late" {
+		t.Errorf("beside a deferrable one: %+v, %q", result, p.indexes(t))
+	}
+	named := byCode
+	named.Name = "asked_for"
+	for _, already := range []bool{false, true} {
+		result, err = p.add(t, named, nil, nil)
+		must(t, err)
+		if result.Already != already || p.indexes(t) != "asked_for, "+keyName+", late" {
+			t.Errorf("by its name: %+v, %q", result, p.indexes(t))
+		}
+	}
+}
+
 func TestAddUnique_NamesDuplicates(t *testing.T) {
 	t.Parallel()
 	p := build(t, bookings, `insert into booking (organisation_id, code) values (1, 'A'), (1, 'A'), (1, 'A'), (2, 'A'), (2, 'B'), (2, 'B'), (3, null), (3, null)`)

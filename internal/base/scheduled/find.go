@@ -58,7 +58,7 @@ func (f *finder) add(entries ...Entry) {
 			f.stop(e.File)
 			return
 		}
-		e.Actions = f.follow(e)
+		e.Actions, e.Why = f.follow(e), mask(e.Why)
 		f.found.Entries = append(f.found.Entries, e)
 	}
 }
@@ -290,7 +290,7 @@ func (f *finder) readNamed(name string) (string, bool) {
 	case err != nil:
 		f.unread(Unread{File: name, Reason: ReasonUnreadable, Detail: reason(err)})
 	case isBinary(text):
-		return "", false
+		f.unread(Unread{File: name, Reason: ReasonBinary})
 	default:
 		f.found.Files++
 		return strings.ReplaceAll(string(text), "\r\n", "\n"), true

@@ -13,6 +13,10 @@ var secrets = []struct {
 	{regexp.MustCompile(`(?i)(authorization:\s*\w+\s+)[^\s'"]+`), "$1…"},
 	{regexp.MustCompile(`(?i)([?&](?:key|token|secret|password|auth)=)[^\s&'"]+`), "$1…"},
 	{regexp.MustCompile(`(\bmysql\w*\b[^|;]*\s-p)[^\s;&|]+`), "$1…"},
+	{regexp.MustCompile(`(?i)(\b(?:x-[a-z-]*|[a-z-]*(?:token|api-?key|secret)):\s*)[^\s'"]+`), "$1…"},
+	{regexp.MustCompile(`(\bsshpass\s+-p\s*)('[^']*'|"[^"]*"|[^\s;&|]+)`), "$1…"},
+	{regexp.MustCompile(`(?i)(hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/)[^\s'"]+`), "$1…"},
+	{regexp.MustCompile(`(?i)(\b(?:password|passwd|mot de passe|contraseña)\s*(?:is|est|es|:)\s+)\S+`), "$1…"},
 	{regexp.MustCompile(`(\s-u\s+[^\s:'"]+:)[^\s'"]+`), "$1…"},
 }
 

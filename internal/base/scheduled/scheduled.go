@@ -4,6 +4,7 @@
 package scheduled
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -75,6 +76,7 @@ const (
 	ReasonYAML       Reason = "yaml"
 	ReasonCopied     Reason = "copied"  // a Dockerfile copies a crontab that is not there
 	ReasonService    Reason = "service" // a timer whose service is not there
+	ReasonBinary     Reason = "binary"  // a program, or a text of two bytes a character
 	ReasonUnknown    Reason = "unknown" // a file that was named, and holds no schedule of a known form
 )
 
@@ -135,9 +137,15 @@ func doesSame(a Action, others []Action) bool {
 	return false
 }
 
+// endsBeside finds a command that goes on only where systemd does not run, endsWithout one that ends there.
+var (
+	endsBeside  = regexp.MustCompile(`!\s*-[de]\s+/run/systemd/system|/run/systemd/system/?\s*\]*\s*(?:\|\||(?:;\s*then\b[\s;]*|&&\s*)exit\b)`)
+	endsWithout = regexp.MustCompile(`!\s*-[de]\s+/run/systemd/system/?\s*\]*\s*(?:;\s*then\b[\s;]*|&&\s*)exit\b|(?:^|[^!\s])\s*-[de]\s+/run/systemd/system/?\s*\]*\s*\|\|\s*exit\b`)
+)
+
 // stepsAside tells whether a command ends at once on a machine that systemd runs: packages bring both, and one of them works.
 func stepsAside(command string) Off {
-	if strings.Contains(command, "/run/systemd/system") {
+	if endsBeside.MatchString(command) && !endsWithout.MatchString(command) {
 		return OffSystemd
 	}
 	return ""

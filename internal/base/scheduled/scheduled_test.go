@@ -233,6 +233,54 @@ func TestFind_RunParts(t *testing.T) {
 	}
 }
 
+// Nothing that opens a door is printed.
+func TestFind_HidesSecrets(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"0 1 * * * curl -H 'X-Api-Token: sesame' https://a.example",
+		"0 1 * * * sshpass -p sesame ssh a@b.example uptime",
+		"0 1 * * * curl https://hooks.slack.com/services/T0/B0/sesame",
+		"# the password is sesame\n0 1 * * * /opt/x.sh",
+		"# mot de passe : sesame\n0 1 * * * /opt/x.sh",
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(text+"\n"))
+		if err != nil || len(found.Entries) != 1 || strings.Contains(told(found, "")+found.Entries[0].Command, "sesame") {
+			t.Errorf("%s: %s $ %s, %v", text, told(found, ""), found.Entries[0].Command, err)
+		}
+	}
+}
+
+// A line that speaks of systemd steps aside only where it says so.
+func TestFind_StepsAsideForSystemd(t *testing.T) {
+	t.Parallel()
+	for command, off := range map[string]scheduled.Off{
+		`test -x /usr/bin/certbot -a \! -d /run/systemd/system && certbot renew`: scheduled.OffSystemd,
+		`[ -d /run/systemd/system ] || /opt/x.sh`:                                scheduled.OffSystemd,
+		`if [ -d /run/systemd/system ]; then exit 0; fi; /opt/x.sh`:              scheduled.OffSystemd,
+		`[ ! -d /run/systemd/system ] || exit 0; /opt/x.sh`:                      scheduled.OffSystemd,
+		`[ -d /run/systemd/system ] || exit 0; /opt/x.sh`:                        "",
+		`[ ! -d /run/systemd/system ] && exit 0; /opt/x.sh`:                      "",
+		`du -s /run/systemd/system; /opt/x.sh`:                                   "",
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * "+command+"\n"))
+		if err != nil || len(found.Entries) != 1 || found.Entries[0].Off != off {
+			t.Errorf("%s: %s, %v; want %q", command, told(found, ""), err, off)
+		}
+	}
+}
+
+// A program, or a text of two bytes a character, is named and not passed over.
+func TestFind_NamesBinaries(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "etc", "cron.daily", "x"), "\x7fELF\x00\x01")
+	write(t, filepath.Join(root, "crontab"), "0\x00 \x001\x00")
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || told(found, root) != "unread crontab:0 binary \nunread etc/cron.daily/x:0 binary \n" {
+		t.Errorf("found %s, %v", told(found, root), err)
+	}
+}
+
 // endless is a list that holds itself.
 const endless = "kind: List\nitems: &a\n- {kind: List, items: *a}\n- {kind: List, items: *a}\nschedule: x\n"
 

@@ -347,7 +347,7 @@ var wrappers = map[string]string{
 	"env": "-u -C -S --unset --chdir", "nice": "-n --adjustment", "ionice": "-c -n -p --class --classdata", "nohup": "", "setsid": "", "chronic": "", "cronic": "",
 	"time": "-f -o", "stdbuf": "-i -o -e", "exec": "-a", "command": "", "builtin": "", "caffeinate": "-t", "systemd-cat": "-t -p", "systemd-run": "-u -p --unit --property",
 	"sudo": "-u -g -h -p -C -r -t -U --user --group", "doas": "-u -C", "run-one": "", "chpst": "-u -U -e -n", "tsp": "-L", "unbuffer": "", "dumb-init": "", "tini": "", "busybox": "",
-	"eatmydata": "", "cgexec": "-g", "chrt": "-p", "taskset": "-p", "logsave": "-a",
+	"eatmydata": "", "cgexec": "-g", "chrt": "-p", "taskset": "-p", "logsave": "-a", "sshpass": "-p -f -d -P",
 }
 
 // wrappersFirst have their own word before the command: a lock, a time, a user, a name.

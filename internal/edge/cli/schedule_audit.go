@@ -23,7 +23,7 @@ type scheduleAudit struct {
 
 const (
 	crontabWithin = 10 * time.Second
-	mostAudited   = 1000 // schedules that are printed for people; --json has them all
+	mostAudited   = 1000 // schedules that are printed for people, and all that are done twice; --json has them all
 )
 
 // Run lists what was found, and ends with 1 when something is done twice. It needs no database.
@@ -103,13 +103,14 @@ func (s *session) printAudit(judged []job.Judged, found scheduled.Found, unexpla
 		{"cli_audit_section_unexplained", func(j job.Judged) bool { return !j.IsDouble() && j.IsUnexplained() }},
 		{"cli_audit_section_rest", func(j job.Judged) bool { return !j.IsDouble() && !j.IsUnexplained() }},
 	}
-	shown := judged[:min(mostAudited, len(judged))]
-	for _, section := range sections {
+	printed := 0
+	for i, section := range sections {
 		headed := false
-		for _, j := range shown {
-			if !section.holds(j) {
+		for _, j := range judged {
+			if !section.holds(j) || i > 0 && printed >= mostAudited { // those that are done twice are never left out
 				continue
 			}
+			printed++
 			if !headed {
 				fmt.Fprintf(s.stdout, "%s\n\n", s.voice.Say(section.heading, nil))
 				headed = true
@@ -117,8 +118,8 @@ func (s *session) printAudit(judged []job.Judged, found scheduled.Found, unexpla
 			s.printJudged(j, judged)
 		}
 	}
-	if len(judged) > mostAudited {
-		s.say("cli_audit_more", map[string]any{"count": len(judged) - mostAudited})
+	if len(judged) > printed {
+		s.say("cli_audit_more", map[string]any{"count": len(judged) - printed})
 	}
 	for _, u := range found.Unread {
 		s.say("cli_audit_unread", map[string]any{"file": u.File, "why": s.unreadWhy(u)})
