@@ -25,18 +25,18 @@ type Pair struct {
 func TellApart(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, other string) (Pair, error) {
 	return sayOfPair(ctx, db, actor, slug, [2]string{reference, other}, "candidates_told_apart", `
 insert into told_apart (organisation_id, campaign_id, candidate_id, other_id, actor) values ($1, $2, least($3::bigint, $4), greatest($3::bigint, $4), $5)
-    on conflict do nothing`, true)
+    on conflict do nothing`, actor.Name)
 }
 
 // DoubtAgain takes back what TellApart said: they are named again for as long as they look like one person.
 func DoubtAgain(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, other string) (Pair, error) {
 	return sayOfPair(ctx, db, actor, slug, [2]string{reference, other}, "candidates_doubted_again", `
-delete from told_apart where organisation_id = $1 and campaign_id = $2 and candidate_id = least($3::bigint, $4) and other_id = greatest($3::bigint, $4)`, false)
+delete from told_apart where organisation_id = $1 and campaign_id = $2 and candidate_id = least($3::bigint, $4) and other_id = greatest($3::bigint, $4)`)
 }
 
-// sayOfPair does it with a statement that takes organisation, campaign and the two, and the actor's name if it is to be kept.
+// sayOfPair does it with a statement that takes organisation, campaign and the two, and what else it is given.
 func sayOfPair(
-	ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, named [2]string, kind timeline.Kind, statement string, withActor bool,
+	ctx context.Context, db *pg.DB, actor timeline.Actor, slug string, named [2]string, kind timeline.Kind, statement string, more ...any,
 ) (pair Pair, err error) {
 	if err := account.Allow(actor, account.File); err != nil {
 		return pair, err
@@ -60,11 +60,7 @@ func sayOfPair(
 			return err
 		}
 		pair.Alike = PerhapsSame(filed[two[0].ID].Person(), filed[two[1].ID].Person())
-		arguments := []any{c.OrganisationID, c.ID, two[0].ID, two[1].ID}
-		if withActor {
-			arguments = append(arguments, actor.Name)
-		}
-		tag, err := tx.Exec(ctx, statement, arguments...)
+		tag, err := tx.Exec(ctx, statement, append([]any{c.OrganisationID, c.ID, two[0].ID, two[1].ID}, more...)...)
 		if err != nil {
 			return fmt.Errorf("say whether two candidates are two people: %w", err)
 		}

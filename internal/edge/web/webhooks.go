@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -145,7 +144,7 @@ func (s *site) changeWebhook(w http.ResponseWriter, r *http.Request, actor timel
 // webhooksAnswer shows what a form did, or, where it was refused, why.
 func (s *site) webhooksAnswer(w http.ResponseWriter, r *http.Request, actor timeline.Actor, page webhooksPage, err error) {
 	status := http.StatusOK
-	if refusal, is := problem.Of(err); is && !slices.Contains([]string{"role_forbids"}, refusal.Code) {
+	if refusal, is := problem.Of(err); is && refusal.Code != "role_forbids" {
 		page.Done, page.Problem, status = "", voiceOf(r).Sentence(refusal), statusOf(refusal)
 		err = nil
 	}
