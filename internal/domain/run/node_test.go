@@ -151,8 +151,8 @@ func (s *marks) texts(statement string) (texts []string) {
 	return texts
 }
 
-// doubled and lost count what must not be: items that a window marked more than once, and those that it did not mark though
-// its run is done.
+// doubled and lost count what must not be: items that a window marked more than once, and those that it neither marked nor named
+// though its run is done.
 func (s *marks) doubled() int {
 	s.Helper()
 	return s.number(`select count(*) from (
@@ -165,7 +165,9 @@ func (s *marks) lost() int {
 select count(*) from run r cross join thing t
  where r.window_start is not null and r.state = 'done' and not t.broken
    and not exists (select from mark m where m.task = r.task and m.window_key = r.window_key
-                    and m.organisation_id = t.organisation_id and m.thing_id = t.id)`)
+                    and m.organisation_id = t.organisation_id and m.thing_id = t.id)
+   and not exists (select from refusal f where f.organisation_id = r.organisation_id and f.run_id = r.id
+                    and f.list = 'refused' and f.item = t.organisation_id || '/' || t.id)`)
 }
 
 func equal(t testing.TB, what string, got, want []string) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,8 +100,10 @@ func TestRun_ManyNodesAreAsOne(t *testing.T) {
 			if done := s.number(`select count(*) from run where state = 'done' and epoch = 1`); done != s.tasks || ended[EndedDone] != s.tasks {
 				t.Errorf("%d runs were taken once and done, %d executions say so, want %d", done, ended[EndedDone], s.tasks)
 			}
-			if s.doubled() != 0 || s.lost() != 0 || s.number(`select count(*) from mark`) != s.tasks*20 {
-				t.Errorf("%d items are doubled, %d lost", s.doubled(), s.lost())
+			// The tasks stand in each other's way: an item that stayed locked through all passes of a run is named by it.
+			named := s.number(`select count(*) from refusal where list = 'refused' and reason = 'held_elsewhere'`)
+			if s.doubled() != 0 || s.lost() != 0 || s.number(`select count(*) from mark`)+named != s.tasks*20 {
+				t.Errorf("%d items are doubled, %d lost:\n%s", s.doubled(), s.lost(), strings.Join(s.remains(), "\n"))
 			}
 			if busy := s.number(`select sum(skips) from run`); busy != ended[EndedBusy] {
 				t.Errorf("%d skips are counted, %d were answered", busy, ended[EndedBusy])
