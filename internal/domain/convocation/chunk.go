@@ -12,8 +12,10 @@ import (
 	"usher/internal/base/pg"
 	"usher/internal/base/problem"
 	"usher/internal/domain/admission"
+	"usher/internal/domain/notice"
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
+	"usher/internal/domain/timeline"
 )
 
 // chunk seats the next candidates in one transaction; it is repeated when it collides with
@@ -137,6 +139,9 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 		if done && gained == e.counters {
 			return nil
 		}
+		if p.seen, err = timeline.Latest(ctx, tx, c.OrganisationID); err != nil {
+			return err
+		}
 		if err := e.holder.Keep(ctx, tx, gained); err != nil {
 			return err
 		}
@@ -151,8 +156,13 @@ func (e *execution) tryChunk(ctx context.Context, p pass, limit int) (next pass,
 
 // serveNext seats the next candidates of the filing order.
 func (e *execution) serveNext(ctx context.Context, tx pgx.Tx, p *pass, gained *counters, limit int) (done bool, err error) {
+	// An earlier look, or another run since the last chunk, may have seated nearly everybody who comes next.
+	others, err := timeline.AnySince(ctx, tx, e.campaign.OrganisationID, e.campaign.ID, p.seen, notice.KindTold)
+	if err != nil {
+		return false, err
+	}
 	read := readEligible
-	if p.again { // an earlier look seated or refused nearly everybody
+	if p.again || others {
 		read = readLeft
 	}
 	if p.again && p.after == (mark{}) {

@@ -138,7 +138,8 @@ type pass struct {
 	stale    bool // something changed since the run began: some may wait whom no look met
 	unsure   bool // what it believes of full sittings may come from what was rolled back
 
-	reached mark // the furthest that any look came
+	reached mark  // the furthest that any look came
+	seen    int64 // how far the timeline was when its last chunk ended
 
 	back   bool    // those whom it passed get another turn, up to the furthest
 	where  []int64 // the centres at which they could be given a place

@@ -164,12 +164,13 @@ func (b body) html() (string, error) {
 	return out.String(), nil
 }
 
-// papers are the letters of a batch, drawn together when the first of them is asked for: the typefaces
-// are embedded once, which is most of the work.
-type papers func() (map[int64][]byte, error)
+// papers gives the PDF of a letter of a batch.
+type papers func(Letter) ([]byte, error)
 
+// drawTogether draws the letters of a batch when the first of them is asked for: the typefaces are embedded once, which is most of
+// the work. Where that fails, each is drawn alone: one that cannot be drawn keeps no other from leaving.
 func drawTogether(letters []Letter) papers {
-	return sync.OnceValues(func() (map[int64][]byte, error) {
+	together := sync.OnceValues(func() (map[int64][]byte, error) {
 		pdfs, err := PDFs(letters)
 		if err != nil {
 			return nil, err
@@ -180,19 +181,27 @@ func drawTogether(letters []Letter) papers {
 		}
 		return of, nil
 	})
+	return func(l Letter) ([]byte, error) {
+		if drawn, err := together(); err == nil {
+			return drawn[l.ClaimID], nil
+		}
+		alone, err := PDFs([]Letter{l})
+		if err != nil {
+			return nil, err
+		}
+		return alone[0], nil
+	}
 }
 
 // attach makes the files that go with an e-mail.
 func (m matter) attach(papers papers) ([]mail.Attachment, error) {
 	var files []mail.Attachment
 	if m.due.Kind != notice.KindRelease {
-		drawn, err := papers()
+		drawn, err := papers(m.letter)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, mail.Attachment{
-			Name: FileName(m.letter) + ".pdf", ContentType: "application/pdf", Body: drawn[m.letter.ClaimID],
-		})
+		files = append(files, mail.Attachment{Name: FileName(m.letter) + ".pdf", ContentType: "application/pdf", Body: drawn})
 	}
 	var written bytes.Buffer
 	entry := m.entry()

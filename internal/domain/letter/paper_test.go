@@ -382,6 +382,25 @@ func TestPDFs_EachLetterIsADocument(t *testing.T) {
 }
 
 // Another claim never has the same digit at the end when one digit is mistyped, or two neighbours change places.
+// One letter that cannot be drawn is drawn by nobody, and keeps no other of its batch from being drawn.
+func TestDrawTogether_OneThatCannotBeDrawnKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	good, other := example(t, nil), example(t, func(l *Letter) { l.ClaimID, l.GivenName = 7, "Fatoumata" })
+	broken := example(t, func(l *Letter) { l.ClaimID = 8 })
+	broken.Code = strings.Repeat("A", 10_000) // no QR code holds as much
+	papers := drawTogether([]Letter{good, broken, other})
+	if _, err := papers(broken); err == nil {
+		t.Error("a letter whose code fits no picture was drawn")
+	}
+	for _, l := range []Letter{good, other} {
+		pdf, err := papers(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, pagesOf(t, pdf)[0], l.GivenName)
+	}
+}
+
 func TestShort_AMistakeShows(t *testing.T) {
 	t.Parallel()
 	if got := (Letter{ClaimID: 1_204_417}).Short(); got != "0014-R61J" {
