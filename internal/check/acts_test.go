@@ -23,6 +23,7 @@ var openToEveryRole = map[string]string{
 	"account.TimeZones":        "reads",
 	"account.FindOrganisation": "reads",
 	"account.SpeakTo":          "one's own login",
+	"account.EndSessions":      "one's own login",
 	"admission.FindCampaign":   "reads",
 	"admission.Workflow":       "reads",
 	"admission.Exams":          "reads",

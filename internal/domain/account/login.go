@@ -144,7 +144,38 @@ on conflict (organisation_id, login_id) do update set role = excluded.role where
 	if changed.RowsAffected() == 0 {
 		return nil
 	}
+	return recordJoined(ctx, tx, actor, org, email, role)
+}
+
+func recordJoined(ctx context.Context, tx pgx.Tx, actor timeline.Actor, org Organisation, email string, role timeline.Role) error {
 	return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "member_joined", Facts: map[string]any{"email": email, "role": role}})
+}
+
+// leave ends a membership.
+func leave(ctx context.Context, tx pgx.Tx, actor timeline.Actor, org Organisation, email string, id int64) error {
+	gone, err := tx.Exec(ctx, `delete from member where organisation_id = $1 and login_id = $2`, org.ID, id)
+	if err != nil {
+		return fmt.Errorf("end the membership: %w", err)
+	}
+	if gone.RowsAffected() == 0 {
+		return problem.NotFound("login_no_member", problem.Facts{"email": email, "organisation": org.Slug})
+	}
+	return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "member_left", Facts: map[string]any{"email": email}})
+}
+
+// setPassword changes a password, ends the login's sessions, and lets it try anew when too many guesses were made.
+func setPassword(ctx context.Context, tx pgx.Tx, actor timeline.Actor, id int64, hashed string) error {
+	if _, err := tx.Exec(ctx, `update login set password_hash = $2, epoch = epoch + 1 where id = $1`, id, hashed); err != nil {
+		return fmt.Errorf("change the password: %w", err)
+	}
+	login, err := readLogin(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if err := forgive(ctx, tx, login.Email); err != nil {
+		return err
+	}
+	return recordEverywhere(ctx, tx, actor, login, "password_set")
 }
 
 // SetRole makes a login a member of the organisation with this role; without a role it is none any more. Sessions
@@ -162,14 +193,7 @@ func SetRole(ctx context.Context, db *pg.DB, actor timeline.Actor, org Organisat
 		if role != "" {
 			return join(ctx, tx, actor, org, login.Email, login.ID, role)
 		}
-		gone, err := tx.Exec(ctx, `delete from member where organisation_id = $1 and login_id = $2`, org.ID, login.ID)
-		if err != nil {
-			return fmt.Errorf("end the membership: %w", err)
-		}
-		if gone.RowsAffected() == 0 {
-			return problem.NotFound("login_no_member", problem.Facts{"email": login.Email, "organisation": org.Slug})
-		}
-		return timeline.Record(ctx, tx, org.ID, actor, timeline.Entry{Kind: "member_left", Facts: map[string]any{"email": login.Email}})
+		return leave(ctx, tx, actor, org, login.Email, login.ID)
 	})
 }
 
@@ -186,13 +210,7 @@ func SetPassword(ctx context.Context, db *pg.DB, actor timeline.Actor, email, pa
 		return Login{}, err
 	}
 	return changeLogin(ctx, db, actor, email, func(tx pgx.Tx, login Login) error {
-		if _, err := tx.Exec(ctx, `update login set password_hash = $2, epoch = epoch + 1 where id = $1`, login.ID, hashed); err != nil {
-			return fmt.Errorf("change the password: %w", err)
-		}
-		if err := forgive(ctx, tx, login.Email); err != nil {
-			return err
-		}
-		return recordEverywhere(ctx, tx, actor, login, "password_set")
+		return setPassword(ctx, tx, actor, login.ID, hashed)
 	})
 }
 

@@ -128,13 +128,8 @@ func (s *site) changeWebhook(w http.ResponseWriter, r *http.Request, actor timel
 		fail(w, r, problem.NotFound("address_unknown", nil))
 		return
 	}
-	if err := r.ParseForm(); err != nil {
-		fail(w, r, problem.Invalid("form_unreadable", nil).Because(err))
-		return
-	}
-	org, err := account.FindOrganisation(ctx, s.db, actor, "")
-	if err != nil {
-		fail(w, r, err)
+	org, ok := s.organisationForm(w, r, actor)
+	if !ok {
 		return
 	}
 	done, err := act(ctx, s, voiceOf(r), actor, org, typed(r.PostForm.Get("name")), typed(r.PostForm.Get("letter")))
@@ -159,16 +154,12 @@ func (s *site) webhooksAnswer(w http.ResponseWriter, r *http.Request, actor time
 func (s *site) addWebhook(w http.ResponseWriter, r *http.Request, actor timeline.Actor) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	if err := r.ParseForm(); err != nil {
-		fail(w, r, problem.Invalid("form_unreadable", nil).Because(err))
-		return
-	}
-	org, err := account.FindOrganisation(ctx, s.db, actor, "")
-	if err != nil {
-		fail(w, r, err)
+	org, ok := s.organisationForm(w, r, actor)
+	if !ok {
 		return
 	}
 	page := webhooksPage{Name: strings.TrimSpace(typed(r.PostForm.Get("name"))), URL: strings.TrimSpace(typed(r.PostForm.Get("url")))}
+	var err error
 	page.Secret, err = outbox.Add(ctx, s.db, actor, org, outbox.Endpoint{Name: page.Name, URL: page.URL})
 	if err == nil {
 		page.Done = voiceOf(r).Say("webhooks_added", map[string]any{"name": page.Name})
