@@ -13,11 +13,35 @@ type Action struct {
 	Program  string   // its name without a path
 	Database string   // of programs that work on one; $NAME where the environment says it
 	Host     string   // "": this machine, or not said
+	Port     string   // "": the usual one of the program
 	Detail   string   // what else makes a difference: a statement, tables, other arguments in a fixed order
 	SQL      string   // statements that are handed over
 	Words    []string // the arguments, in their order
-	place    string   // where a program lies that is known by its name alone, or the directory it runs in; "": found by its name
+	env      map[string]string
+	place    string // where a program lies that is known by its name alone, or the directory it runs in; "": found by its name
 	rank     int
+}
+
+// Variable is what the environment of the command says; empty: nothing.
+func (a Action) Variable(name string) string { return a.env[name] }
+
+// As is the action with other arguments: without those that make no difference to what it does.
+func (a Action) As(words []string) Action {
+	a.Words, a.Detail, a.place = words, fixedOrder(words), ""
+	return a
+}
+
+// Connection is a database of PostgreSQL, by a URL or “host=… dbname=…”.
+func Connection(text string) Action {
+	a := Action{Program: "psql"}
+	a.connection(text)
+	a.Host, a.Port = plainHost(a.Host), plainPort(a.Program, a.Port)
+	return a
+}
+
+// Reaches tells whether the action is for certain on the database of another one: a host that only one of them says may be another.
+func (a Action) Reaches(b Action) bool {
+	return a.Database == b.Database && a.Port == b.Port && unsaidHost(a.Host) == unsaidHost(b.Host) && hostsAlike(a.Host, b.Host)
 }
 
 // How much an action says of what an entry is for: what comes with others does not make two entries alike.
@@ -29,11 +53,14 @@ const (
 
 // Target is what the program is run on, as people write it: host/database, or the rest of the command.
 func (a Action) Target() string {
-	target := a.Database
-	if a.Host != "" && a.Database != "" {
-		target = a.Host + "/" + a.Database
-	} else if a.Host != "" {
-		target = a.Host
+	target, host := a.Database, a.Host
+	if a.Port != "" {
+		host += ":" + a.Port
+	}
+	if host != "" && a.Database != "" {
+		target = host + "/" + a.Database
+	} else if host != "" {
+		target = host
 	}
 	if a.Detail != "" {
 		target = strings.TrimSpace(target + " " + a.Detail)
@@ -44,7 +71,7 @@ func (a Action) Target() string {
 // Same tells whether two actions run the same program on the same target. A host that is not said may be any: a dump of one database
 // from its own machine and over the network is one dump too many.
 func (a Action) Same(b Action) bool {
-	if a.Program != b.Program || a.Detail != b.Detail || a.Database != b.Database || a.place != b.place {
+	if a.Program != b.Program || a.Detail != b.Detail || a.Database != b.Database || a.Port != b.Port || a.place != b.place {
 		return false
 	}
 	if a.Database == "" && slices.Contains(databasePrograms, a.Program) {
@@ -58,12 +85,13 @@ var unsaidName = regexp.MustCompile(`\$[A-Za-z_(]`)
 
 // isSaid tells whether the target is known. One that only the environment knows may be another in each file.
 func (a Action) isSaid() bool {
-	return !unsaidName.MatchString(a.Database) && (!unsaidName.MatchString(a.Detail) || a.SQL != "")
+	return !unsaidName.MatchString(a.Database) && !unsaidName.MatchString(a.Port) && (!unsaidName.MatchString(a.Detail) || a.SQL != "")
 }
 
+func unsaidHost(host string) bool { return host == "" || strings.HasPrefix(host, "$") }
+
 func hostsAlike(a, b string) bool {
-	unsaid := func(host string) bool { return host == "" || strings.HasPrefix(host, "$") }
-	return a == b || unsaid(a) || unsaid(b) || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
+	return a == b || unsaidHost(a) || unsaidHost(b) || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
 var databasePrograms = []string{
@@ -104,13 +132,10 @@ func keepMain(actions []Action) []Action {
 // classify says what a command with its arguments is. host is where it runs, when that is not this machine, and dir the directory.
 func classify(args []string, env map[string]string, host, dir, input string) Action {
 	program, rest := programOf(args)
-	a := Action{Program: program, Words: rest, rank: rankMain}
+	a := Action{Program: program, Words: rest, env: env, rank: rankMain}
 	switch {
 	case trivial[program]:
 		a.rank = rankNone
-	case program == "usher":
-		a.Words = withoutGlobal(rest)
-		a.Detail = fixedOrder(a.Words)
 	case program == "curl" || program == "wget":
 		a.rank = rankBeside
 		a.Detail = fixedOrder(slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return !strings.Contains(arg, "://") }))
@@ -126,8 +151,10 @@ func classify(args []string, env map[string]string, host, dir, input string) Act
 	case slices.Contains(databasePrograms, program) && program != "mysqldump" && program != "mysql" && program != "mongodump":
 		a.readDatabase(rest, env, host, "dhpUfFjnNtTESZDX", "dbname host port username file format jobs schema exclude-schema table exclude-table compress pgdata")
 	case program == "mysqldump" || program == "mysql" || program == "mongodump":
-		a.readDatabase(rest, env, host, "hPu", "host port user db uri")
-		a.SQL = input
+		a.readDatabase(rest, env, host, "hPueDS", "host port user db uri database execute socket")
+		if a.SQL == "" {
+			a.SQL = input
+		}
 	default:
 		a.Detail, a.Host, a.place = fixedOrder(rest), host, placeOf(args, dir)
 		a.SQL = input
@@ -135,29 +162,14 @@ func classify(args []string, env map[string]string, host, dir, input string) Act
 	return a
 }
 
-// withoutGlobal leaves of a command of this program what it does: not where its database is, nor how it answers.
-func withoutGlobal(args []string) []string {
-	var kept []string
-	for i := 0; i < len(args); i++ {
-		flag, _, given := strings.Cut(args[i], "=")
-		switch flag {
-		case "--database", "--dir", "--lang", "--log":
-			if !given {
-				i++
-			}
-		case "--json":
-		default:
-			kept = append(kept, args[i])
-		}
-	}
-	return kept
-}
-
 // programOf gives the name by which the command is known: for what an interpreter runs, the name of that.
 func programOf(args []string) (program string, rest []string) {
 	program, rest = path.Base(args[0]), args[1:]
-	if program == "mariadb-dump" {
+	switch program {
+	case "mariadb-dump":
 		program = "mysqldump"
+	case "mariadb":
+		program = "mysql"
 	}
 	switch {
 	case isInterpreter(program):
@@ -214,7 +226,20 @@ func fixedOrder(args []string) string {
 // readDatabase reads which database a client is for: flags, a URL, the words of a connection, the environment.
 func (a *Action) readDatabase(args []string, env map[string]string, host, withValue, longWithValue string) {
 	var positional, details []string
+	ofMySQL := strings.HasPrefix(a.Program, "mysql")
 	take := func(flag, value string) {
+		switch {
+		case ofMySQL && flag == "e", flag == "execute":
+			a.SQL = value
+			details = append(details, strings.ToLower(strings.Join(strings.Fields(value), " ")))
+			return
+		case ofMySQL && flag == "D", flag == "database":
+			a.Database = value
+			return
+		case ofMySQL && flag == "P", !ofMySQL && flag == "p", flag == "port":
+			a.Port = value
+			return
+		}
 		switch flag {
 		case "d", "dbname", "db", "uri":
 			a.connection(value)
@@ -277,6 +302,10 @@ func (a *Action) readDatabase(args []string, env map[string]string, host, withVa
 	if a.Host = plainHost(a.Host); a.Host == "" {
 		a.Host = plainHost(host)
 	}
+	if a.Port == "" && !ofMySQL {
+		a.Port = env["PGPORT"]
+	}
+	a.Port = plainPort(a.Program, a.Port)
 	if a.Program != "pg_dump" && (slices.Contains(args, "-a") || slices.Contains(args, "--all")) {
 		details = append(details, "--all")
 	}
@@ -292,10 +321,11 @@ func (a *Action) connection(text string) {
 			if name := parsed.Query().Get("dbname"); name != "" {
 				a.Database = name
 			}
-			if parsed.Hostname() != "" {
-				a.Host = parsed.Hostname()
-			} else {
+			if a.Host = parsed.Hostname(); a.Host == "" {
 				a.Host = parsed.Query().Get("host")
+			}
+			if a.Port = parsed.Port(); a.Port == "" {
+				a.Port = parsed.Query().Get("port")
 			}
 			return
 		}
@@ -307,11 +337,28 @@ func (a *Action) connection(text string) {
 				a.Database = value
 			case "host", "hostaddr":
 				a.Host = value
+			case "port":
+				a.Port = value
 			}
 		}
 		return
 	}
 	a.Database = text
+}
+
+// plainPort is a port, unless it is the usual one of the program.
+func plainPort(program, port string) string {
+	usual := "5432"
+	switch {
+	case strings.HasPrefix(program, "mysql"):
+		usual = "3306"
+	case strings.HasPrefix(program, "mongo"):
+		usual = "27017"
+	}
+	if port == usual {
+		return ""
+	}
+	return port
 }
 
 func plainHost(host string) string {

@@ -5,14 +5,16 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/netresearch/go-cron"
 )
 
 // fields reads what cron takes: five fields or a word with an @.
-var fields = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.Hash).WithHashKey("x")
+var fields = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.Hash).WithHashKey("x").WithMaxSearchYears(mostYears)
 
 // withSeconds is how some schedulers in containers and clusters write it.
 var withSeconds = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
@@ -26,8 +28,36 @@ func understands(when string) bool {
 	return err == nil
 }
 
+// mostYears is after how many the days of the week, and of leap years, come round as they were.
+const mostYears = 40
+
+// neverComes tells whether cron understands a schedule that no day is like.
+func neverComes(when string) bool {
+	if strings.HasPrefix(when, "@") {
+		return false
+	}
+	// Where a day of the month and one of the week are given, cron runs on either; the parser reads both as one.
+	either := []string{when}
+	if parts := strings.Fields(when); len(parts) == 5 && strings.IndexAny(parts[2], "*?") != 0 && strings.IndexAny(parts[4], "*?") != 0 {
+		ofMonth, ofWeek := slices.Clone(parts), slices.Clone(parts)
+		ofMonth[4], ofWeek[2] = "*", "*"
+		either = []string{strings.Join(ofMonth, " "), strings.Join(ofWeek, " ")}
+	}
+	for _, one := range either {
+		schedule, err := fields.Parse(one)
+		if err != nil || !schedule.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// templated finds what a template, or a variable that nothing sets, would put there.
+var templated = regexp.MustCompile(`\{\{|\$\{|\$[A-Za-z_(]|<%`)
+
 var (
 	assignment = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$`)
+	byVariable = regexp.MustCompile(`^\s*(\$\{?[A-Za-z_][A-Za-z0-9_]*[^\s}]*\}?|\{\{[^}]*\}\})\s+(.+)$`)
 	fiveFields = regexp.MustCompile(`^\s*((?:[-0-9*,/a-zA-Z~?#LWH()]+\s+){4}[-0-9*,/a-zA-Z~?#LWH()]+)\s+(.+)$`)
 	atWord     = regexp.MustCompile(`^\s*(@[a-z]+)\s+(.+)$`)
 	asUserWord = regexp.MustCompile(`^(\S+)\s+(.+)$`)
@@ -48,9 +78,8 @@ type table struct {
 	why     string // of all of it, where nothing stands at a line
 }
 
-// entries reads the lines of a crontab.
-func (t table) entries(text string) []Entry {
-	var all []Entry
+// entries reads the lines of a crontab, and lists those that are none of cron's.
+func (t table) entries(text string) (all []Entry, strange []Unread) {
 	env := maps.Clone(t.env)
 	if env == nil {
 		env = map[string]string{}
@@ -79,12 +108,13 @@ func (t table) entries(text string) []Entry {
 			env[found[1]] = strings.Trim(strings.TrimSpace(found[2]), `"'`)
 			continue
 		}
-		entry, is := t.entry(line, env)
-		if !is {
-			continue
-		}
+		entry, wrong := t.entry(line, env)
 		if entry.Line = t.first + i; t.flat {
 			entry.Line = t.first
+		}
+		if wrong != "" {
+			strange = withLine(strange, Unread{File: t.file, Line: entry.Line, Reason: wrong, Detail: shorten(line)})
+			continue
 		}
 		if entry.Why == "" {
 			entry.Why = strings.Join(remarks, " ")
@@ -94,7 +124,18 @@ func (t table) entries(text string) []Entry {
 		}
 		all, after = append(all, entry), true
 	}
-	return all
+	return all, strange
+}
+
+// withLine adds a line that is none of cron's, or says once that there are more than are listed.
+func withLine(strange []Unread, one Unread) []Unread {
+	if len(strange) == mostLines {
+		one.Reason, one.Detail = ReasonLines, ""
+	}
+	if len(strange) > mostLines {
+		return strange
+	}
+	return append(strange, one)
 }
 
 // explains leaves of a comment what says something: a line that was taken out does not, nor does the drawing of the five fields.
@@ -109,17 +150,20 @@ func explains(remark string) string {
 	return remark
 }
 
-func (t table) entry(line string, env map[string]string) (Entry, bool) {
+// entry reads one line, or says why it is none of cron's.
+func (t table) entry(line string, env map[string]string) (Entry, Reason) {
 	var when, rest string
 	if found := fiveFields.FindStringSubmatch(line); found != nil {
 		when, rest = strings.Join(strings.Fields(found[1]), " "), found[2]
 		if first, _, _ := strings.Cut(when, " "); !looksCron.MatchString(first) && !understands(when) { // a sentence
-			return Entry{}, false
+			return Entry{}, ReasonLineFields
 		}
 	} else if found := atWord.FindStringSubmatch(line); found != nil {
 		when, rest = found[1], found[2]
+	} else if found := byVariable.FindStringSubmatch(line); found != nil {
+		when, rest = found[1], found[2]
 	} else {
-		return Entry{}, false
+		return Entry{}, ReasonLineFields
 	}
 	e := Entry{Kind: t.kind, File: t.file, When: when, Wrong: !understands(when), User: t.user}
 	for _, zone := range []string{env["CRON_TZ"], env["TZ"]} {
@@ -130,12 +174,12 @@ func (t table) entry(line string, env map[string]string) (Entry, bool) {
 	if t.hasUser {
 		found := asUserWord.FindStringSubmatch(rest)
 		if found == nil {
-			return Entry{}, false
+			return Entry{}, ReasonLineUser
 		}
 		e.User, rest = found[1], found[2]
 	}
 	e.run(beforePercent(rest), env)
-	return e, true
+	return e, ""
 }
 
 // beforePercent is what cron runs: behind a % that has no backslash is the input, with % for the ends of lines.
@@ -160,20 +204,20 @@ func beforePercent(command string) string {
 func (e *Entry) run(command string, env map[string]string) {
 	read := readShell(command, env)
 	e.Actions = read.actions
-	if e.Why == "" {
+	shown, _, _ := strings.Cut(command, " <<'USHER_INPUT'")
+	if e.Why == "" && !strings.Contains(shown, "\n") { // behind one line of many it is about that line
 		e.Why = explains(read.remark)
 	}
-	shown, _, _ := strings.Cut(command, " <<'USHER_INPUT'")
 	if e.Command = shorten(shown); e.Off == "" {
 		e.Off = stepsAside(shown)
 	}
 }
 
 // anacron reads anacrontab: days, delay, name, command.
-func anacron(file, text string) []Entry {
-	var all []Entry
+func anacron(file, text string) (all []Entry, strange []Unread) {
 	env := map[string]string{}
 	var remarks []string
+	after := false // as in a crontab
 	for i, line := range strings.Split(text, "\n") {
 		trimmed := strings.TrimSpace(line)
 		if trimmed == "" {
@@ -181,6 +225,9 @@ func anacron(file, text string) []Entry {
 			continue
 		}
 		if remark, is := strings.CutPrefix(trimmed, "#"); is {
+			if after {
+				remarks, after = nil, false
+			}
 			remarks = append(remarks, explains(remark))
 			continue
 		}
@@ -190,6 +237,7 @@ func anacron(file, text string) []Entry {
 		}
 		parts := strings.Fields(trimmed)
 		if len(parts) < 4 {
+			strange = withLine(strange, Unread{File: file, Line: i + 1, Reason: ReasonLineAnacron, Detail: shorten(line)})
 			continue
 		}
 		when := parts[0]
@@ -207,12 +255,12 @@ func anacron(file, text string) []Entry {
 		}
 		e := Entry{Kind: KindAnacrontab, File: file, Line: i + 1, When: when, Name: parts[2], Why: strings.TrimSpace(strings.Join(remarks, " "))}
 		e.run(strings.Join(parts[3:], " "), env)
-		if runsParts(e) { // the directories are read themselves
+		if after = true; runsParts(e) { // the directories are read themselves
 			continue
 		}
 		all = append(all, e)
 	}
-	return all
+	return all, strange
 }
 
 // runsParts tells whether an entry only runs a directory of scripts that is one of the usual, which is looked at for itself.

@@ -15,6 +15,7 @@ func (f *finder) dockerfile(file, text string) {
 	var remarks []string
 	for _, one := range instructions(text) {
 		switch one.name {
+		case "": // what is said above an empty line is said of something else
 		case "#":
 			remarks = append(remarks, explains(one.rest))
 			continue
@@ -58,6 +59,7 @@ func instructions(text string) []instruction {
 		}
 		found := instructed.FindStringSubmatch(lines[i])
 		if found == nil {
+			all = append(all, instruction{line: i + 1})
 			continue
 		}
 		one := instruction{name: strings.ToUpper(found[1]), rest: found[2], line: i + 1}
@@ -145,7 +147,7 @@ func (f *finder) laid(file, script string, line int, env map[string]string, why 
 			continue
 		}
 		lines := table{file: file, first: line + w.line - 1, kind: KindImage, hasUser: kind == KindSystem, env: env, why: why, flat: w.flat}
-		f.add(lines.entries(w.text)...)
+		f.addTable(lines, w.text, isCrontab(w.path))
 	}
 }
 
@@ -165,6 +167,12 @@ func place(name string) (kind Kind, every string, is bool) {
 		return KindCrontab, "", true
 	}
 	return "", "", false
+}
+
+// isCrontab tells whether a path is one that cron reads, and not only one that is called like that.
+func isCrontab(name string) bool {
+	dir, base := path.Base(path.Dir(name)), path.Base(name)
+	return name == "crontab" || dir == "cron.d" || base == "crontab" && path.Dir(name) == "/etc" || dir == "crontabs" || path.Dir(name) == "/var/spool/cron"
 }
 
 // everyOf is how often the scripts of a file's directory are run; empty: it is no such directory.
@@ -200,7 +208,7 @@ func (f *finder) copied(file string, one instruction, env map[string]string) {
 	if one.body != "" {
 		if kind, _, is := place(to); is {
 			lines := table{file: file, first: one.line + 1, kind: KindImage, hasUser: kind == KindSystem, env: env}
-			f.add(lines.entries(one.body)...)
+			f.addTable(lines, one.body, isCrontab(to))
 		}
 		return
 	}

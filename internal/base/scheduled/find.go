@@ -1,6 +1,7 @@
 package scheduled
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +11,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Find reads the files and directories, in their order. “-” reads a user's crontab from input, as crontab -l prints it. A directory
-// that stands in the way by a link is entered once. What a path that was named does not hold is said and not passed over.
+// that stands in the way by a link is entered once, and a link that leads out of the paths is named and not followed. What a path that
+// was named does not hold is said and not passed over.
 func Find(ctx context.Context, paths []string, input io.Reader) (Found, error) {
-	f := &finder{ctx: ctx, roots: paths, seen: map[string]bool{}, dirs: map[string]bool{}}
+	f := &finder{ctx: ctx, seen: map[string]bool{}, dirs: map[string]bool{}, dropped: map[string]bool{}, order: map[string]int{}}
+	for _, name := range paths {
+		f.root(name)
+	}
 	for _, name := range paths {
 		if name == "-" {
+			f.place(name)
 			text, err := io.ReadAll(io.LimitReader(input, MostBytes+1))
 			if err != nil {
 				f.unread(Unread{File: name, Reason: ReasonUnreadable, Detail: err.Error()})
@@ -28,28 +35,94 @@ func Find(ctx context.Context, paths []string, input io.Reader) (Found, error) {
 				continue
 			}
 			f.found.Files++
-			f.add(table{file: name, first: 1, kind: KindCrontab}.entries(string(text))...)
+			f.addTable(table{file: name, first: 1, kind: KindCrontab}, string(text), true)
 			continue
 		}
 		f.visit(filepath.Clean(name), 0, true)
 	}
+	f.readQueue()
 	if err := ctx.Err(); err != nil {
 		return Found{}, err
 	}
-	slices.SortStableFunc(f.found.Unread, func(a, b Unread) int { return strings.Compare(a.File, b.File) })
+	slices.SortStableFunc(f.found.Entries, func(a, b Entry) int { return f.order[a.File] - f.order[b.File] })
+	slices.SortStableFunc(f.found.Unread, func(a, b Unread) int { return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line) })
 	return f.found, nil
 }
 
 // finder goes through files.
 type finder struct {
-	ctx   context.Context
-	roots []string
-	found Found
-	seen  map[string]bool // files that were read as schedules, by their real paths
-	dirs  map[string]bool // directories that were entered, by theirs
-	names int
-	jobs  int // that were numbered
-	full  bool
+	ctx     context.Context
+	roots   []string // by their real paths: directories with all that is below
+	beside  []string // and directories of files that were named: what lies right in them
+	found   Found
+	queue   []queued        // files to be read
+	seen    map[string]bool // files that were read as schedules, by their real paths
+	dirs    map[string]bool // directories that were entered, by theirs
+	dropped map[string]bool // parts of units that were read with them
+	order   map[string]int  // of files, as they were come upon
+	names   int
+	jobs    int // that were numbered
+	full    bool
+}
+
+// queued is a file to be read once all are known: what a Dockerfile says of a crontab must come before that.
+type queued struct {
+	name  string
+	info  fs.FileInfo
+	asked bool
+}
+
+// root takes in a path that was asked for.
+func (f *finder) root(name string) {
+	if name == "-" {
+		return
+	}
+	real, err := realPath(name)
+	if err != nil { // said when it is visited
+		return
+	}
+	if info, err := os.Stat(real); err == nil && info.IsDir() {
+		f.roots = append(f.roots, real)
+		return
+	}
+	f.beside = append(f.beside, filepath.Dir(real))
+}
+
+func realPath(name string) (string, error) {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(real)
+}
+
+func (f *finder) place(name string) {
+	if _, known := f.order[name]; !known {
+		f.order[name] = len(f.order)
+	}
+}
+
+// follows places what another file led to beside that.
+func (f *finder) follows(name, other string) {
+	if _, known := f.order[name]; !known {
+		f.order[name] = f.order[other]
+	}
+}
+
+// readQueue reads the files that were come upon, Dockerfiles first.
+func (f *finder) readQueue() {
+	for _, first := range []bool{true, false} {
+		for _, q := range f.queue {
+			if isDockerfile(strings.ToLower(filepath.Base(q.name))) == first && !f.full && f.ctx.Err() == nil {
+				f.file(q.name, q.info, q.asked)
+			}
+		}
+	}
+	for _, q := range f.queue {
+		if isDropIn(q.name) && !f.dropped[q.name] && !f.full {
+			f.lonely(q.name)
+		}
+	}
 }
 
 func (f *finder) add(entries ...Entry) {
@@ -58,8 +131,24 @@ func (f *finder) add(entries ...Entry) {
 			f.stop(e.File)
 			return
 		}
+		if e.Wrong && templated.MatchString(e.When) {
+			e.Wrong, e.Templated = false, true
+		}
+		if e.Runs() && !e.Templated && e.Kind != KindTimer && neverComes(e.When) {
+			e.Off = OffNever
+		}
 		e.Actions, e.Why = f.follow(e), mask(e.Why)
 		f.found.Entries = append(f.found.Entries, e)
+	}
+}
+
+// addTable adds the lines of a crontab, and names those that are none of cron's; of a text that may be anything else, only beside some
+// that are.
+func (f *finder) addTable(t table, text string, certain bool) {
+	entries, strange := t.entries(text)
+	f.add(entries...)
+	if certain || len(entries) > 0 {
+		f.found.Unread = append(f.found.Unread, strange...)
 	}
 }
 
@@ -91,18 +180,33 @@ func (f *finder) visit(name string, depth int, asked bool) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		// A link to nothing is nothing's schedule, unless somebody named it.
-		if !asked && errors.Is(err, fs.ErrNotExist) {
-			return
+		switch missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR); {
+		case missing && asked:
+			f.unread(Unread{File: name, Reason: ReasonMissing})
+		case missing: // a link to nothing is nothing's schedule
+		default:
+			f.unread(Unread{File: name, Reason: ReasonUnreadable, Detail: reason(err)})
 		}
-		f.unread(Unread{File: name, Reason: ReasonUnreadable, Detail: reason(err)})
+		return
+	}
+	if dir := filepath.Dir(name); !asked && (strings.HasSuffix(dir, ".wants") || strings.HasSuffix(dir, ".requires")) && f.inside(name) {
+		return // by such a link a unit is started, which is read where it lies
+	}
+	isSchedule := formOf(name) != nil || isDropIn(name)
+	if !asked && !f.inside(name) {
+		if real, err := realPath(name); err == nil && (info.IsDir() || isSchedule && info.Mode().IsRegular()) {
+			f.unread(Unread{File: name, Reason: ReasonLink, Detail: real})
+		}
 		return
 	}
 	switch {
 	case info.IsDir():
 		f.directory(name, depth)
 	case info.Mode().IsRegular():
-		f.file(name, info, asked)
+		if asked || isSchedule {
+			f.place(name)
+			f.queue = append(f.queue, queued{name, info, asked})
+		}
 	case asked:
 		f.unread(Unread{File: name, Reason: ReasonUnknown})
 	}
@@ -122,10 +226,7 @@ func (f *finder) directory(name string, depth int) {
 		f.unread(Unread{File: name, Reason: ReasonDeep})
 		return
 	}
-	real, err := filepath.EvalSymlinks(name)
-	if err == nil {
-		real, err = filepath.Abs(real)
-	}
+	real, err := realPath(name)
 	if err == nil && f.dirs[real] {
 		return
 	}
@@ -147,13 +248,10 @@ func (f *finder) directory(name string, depth int) {
 // file reads a file as what its place and name say that it is.
 func (f *finder) file(name string, info fs.FileInfo, asked bool) {
 	form := formOf(name)
-	if form == nil && !asked {
+	if form == nil && (!asked || isDropIn(name)) {
 		return
 	}
-	real, err := filepath.EvalSymlinks(name)
-	if err == nil {
-		real, err = filepath.Abs(real)
-	}
+	real, err := realPath(name)
 	if err != nil {
 		f.unread(Unread{File: name, Reason: ReasonUnreadable, Detail: reason(err)})
 		return
@@ -186,7 +284,8 @@ func crontabOf(kind Kind) form {
 		if dir := filepath.Base(filepath.Dir(name)); dir == "crontabs" || dir == "tabs" {
 			t.user = filepath.Base(name)
 		}
-		entries := t.entries(text)
+		entries, strange := t.entries(text)
+		f.found.Unread = append(f.found.Unread, strange...)
 		for i := range entries {
 			if kind == KindSystem && filepath.Base(filepath.Dir(name)) == "cron.d" && strings.Contains(info.Name(), ".") {
 				entries[i].Off = OffName
@@ -215,13 +314,17 @@ func formOf(name string) form {
 			f.add(periodic(name, everyOf(filepath.ToSlash(name)), text, offOf(info)))
 		}
 	case base == "anacrontab":
-		return func(f *finder, name, text string, _ fs.FileInfo) { f.add(anacron(name, text)...) }
+		return func(f *finder, name, text string, _ fs.FileInfo) {
+			entries, strange := anacron(name, text)
+			f.add(entries...)
+			f.found.Unread = append(f.found.Unread, strange...)
+		}
 	case dir == "crontabs", dir == "tabs" && strings.Contains(slashed, "cron/tabs"), strings.HasSuffix(filepath.ToSlash(filepath.Dir(name)), "var/spool/cron"):
 		return crontabOf(KindCrontab)
 	case lower == "crontab", lower == "cronfile", strings.HasSuffix(lower, ".crontab"), strings.HasSuffix(lower, ".cron"), strings.HasPrefix(lower, "crontab.") && !strings.HasSuffix(lower, ".go"),
 		strings.HasSuffix(lower, "-crontab"), strings.HasSuffix(lower, "_crontab"), lower == "crontab.txt":
 		return crontabText
-	case lower == "dockerfile", strings.HasPrefix(lower, "dockerfile."), strings.HasSuffix(lower, ".dockerfile"), lower == "containerfile", strings.HasPrefix(lower, "containerfile."):
+	case isDockerfile(lower):
 		return func(f *finder, name, text string, _ fs.FileInfo) { f.dockerfile(name, text) }
 	case strings.HasSuffix(lower, ".timer"):
 		return func(f *finder, name, text string, _ fs.FileInfo) { f.timer(name, text) }
@@ -245,11 +348,20 @@ func formOf(name string) form {
 	return nil
 }
 
+func isDockerfile(lower string) bool {
+	return lower == "dockerfile" || strings.HasPrefix(lower, "dockerfile.") || strings.HasSuffix(lower, ".dockerfile") || lower == "containerfile" || strings.HasPrefix(lower, "containerfile.")
+}
+
+// isDropIn tells whether a file is a part of a timer of systemd, which is read with that.
+func isDropIn(name string) bool {
+	return strings.HasSuffix(filepath.Dir(name), ".timer.d") && strings.HasSuffix(name, ".conf")
+}
+
 // crontabText reads a crontab whose place does not say whether its lines name a user: those of a user's crontab do not, and a word that is
 // a usual one of the system in each line is one.
 func crontabText(f *finder, name, text string, info fs.FileInfo) {
 	kind := KindCrontab
-	if lines := (table{kind: kind}).entries(text); len(lines) > 0 && !slices.ContainsFunc(lines, func(e Entry) bool {
+	if lines, _ := (table{kind: kind}).entries(text); len(lines) > 0 && !slices.ContainsFunc(lines, func(e Entry) bool {
 		first, _, _ := strings.Cut(e.Command, " ")
 		return !slices.Contains([]string{"root", "postgres", "www-data", "nobody", "app", "deploy"}, first)
 	}) {
@@ -278,7 +390,9 @@ func (f *finder) guess(name, text string, info fs.FileInfo) {
 		f.laid(name, text, 1, nil, "")
 		return
 	}
-	crontabText(f, name, text, info)
+	if lines, _ := (table{}).entries(text); len(lines) > 0 {
+		crontabText(f, name, text, info)
+	}
 }
 
 // readNamed reads a file, and says why it could not be.
@@ -298,8 +412,11 @@ func (f *finder) readNamed(name string) (string, bool) {
 	return "", false
 }
 
-// read reads a file that another one speaks of, if it is there.
+// read reads a file that another one speaks of, if it is there and in what was asked for.
 func (f *finder) read(name string) (string, bool) {
+	if !f.inside(name) {
+		return "", false
+	}
 	text, err := readBounded(name)
 	if err != nil || isBinary(text) {
 		return "", false
@@ -332,15 +449,12 @@ func readBounded(name string) ([]byte, error) {
 // copy reads a crontab that a Dockerfile copies, unless it was read or will be for its own sake.
 func (f *finder) copy(file string, line int, from string, kind Kind, every string) {
 	name := filepath.Join(filepath.Dir(file), filepath.FromSlash(from))
-	real, err := filepath.EvalSymlinks(name)
+	real, err := realPath(name)
 	if err != nil { // the context of the build may be a directory above
 		up := filepath.Join(filepath.Dir(filepath.Dir(file)), filepath.FromSlash(from))
-		if real, err = filepath.EvalSymlinks(up); err == nil {
+		if real, err = realPath(up); err == nil {
 			name = up
 		}
-	}
-	if err == nil {
-		real, err = filepath.Abs(real)
 	}
 	info, stat := os.Stat(name)
 	if err != nil || stat != nil {
@@ -350,38 +464,65 @@ func (f *finder) copy(file string, line int, from string, kind Kind, every strin
 	if info.IsDir() || f.seen[real] {
 		return
 	}
+	if !f.inside(name) {
+		f.unread(Unread{File: file, Line: line, Reason: ReasonOutside, Detail: from})
+		return
+	}
 	text, ok := f.readNamed(name)
 	if !ok {
 		return
 	}
 	f.seen[real] = true
+	f.follows(name, file)
 	if every != "" {
 		f.add(periodic(name, every, text, ""))
 		return
 	}
-	f.add(table{file: name, first: 1, kind: KindImage, hasUser: kind == KindSystem}.entries(text)...)
+	f.addTable(table{file: name, first: 1, kind: KindImage, hasUser: kind == KindSystem}, text, true)
 }
 
 // follow looks into a script that an entry runs, where it lies in what was asked for: beside the entry, or under the directory that
 // stands for the root of the machine. What it runs is then what the entry runs.
 func (f *finder) follow(e Entry) []Action {
-	actions := e.Actions
-	for _, word := range strings.Fields(e.Command) {
-		if word = strings.Trim(word, `"';`); !strings.Contains(word, "/") && !strings.HasSuffix(word, ".sh") || strings.HasPrefix(word, "-") {
+	actions := slices.Clone(e.Actions)
+	if inner := f.script(e); len(inner) > 0 {
+		actions = append(actions, inner...)
+	}
+	for i, a := range actions { // a file of statements is what is in it, and known by its name
+		if a.Program != "psql" || a.SQL != "" || a.place == "" {
 			continue
 		}
-		for _, name := range f.candidates(filepath.Dir(e.File), word) {
-			if !f.inside(name) {
-				continue
-			}
-			if text, ok := f.read(name); ok && isShell(text) {
-				if inner := readShell(text, nil).actions; len(inner) > 0 {
-					return append(slices.Clone(actions), inner...)
-				}
+		for _, name := range f.candidates(filepath.Dir(e.File), a.place) {
+			if text, ok := f.read(name); ok {
+				actions[i].SQL = text
+				break
 			}
 		}
 	}
 	return actions
+}
+
+// script is what the first script runs that an entry runs and that can be read.
+func (f *finder) script(e Entry) []Action {
+	words := strings.Fields(e.Command)
+	for _, a := range e.Actions { // from a directory that it goes to before
+		if a.place != "" && a.Program != "psql" {
+			words = append(words, a.place)
+		}
+	}
+	for _, word := range words {
+		if word = strings.Trim(word, `"';`); !strings.Contains(word, "/") && !strings.HasSuffix(word, ".sh") || strings.HasPrefix(word, "-") {
+			continue
+		}
+		for _, name := range f.candidates(filepath.Dir(e.File), word) {
+			if text, ok := f.read(name); ok && isShell(text) {
+				if inner := readShell(text, nil).actions; len(inner) > 0 {
+					return inner
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // candidates are where a script may lie that a line names: each directory above the line's file may be the root of its machine or image.
@@ -390,7 +531,7 @@ func (f *finder) candidates(dir, word string) []string {
 	var all []string
 	for range MostDepth {
 		all = append(all, filepath.Join(dir, word), filepath.Join(dir, base), filepath.Join(dir, "scripts", base), filepath.Join(dir, "bin", base))
-		if !f.inside(dir) || dir == filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) || !f.inside(filepath.Dir(dir)) {
 			break
 		}
 		dir = filepath.Dir(dir)
@@ -398,17 +539,20 @@ func (f *finder) candidates(dir, word string) []string {
 	return all
 }
 
-// inside tells whether a file lies in what was asked for: nothing else is opened because of what a line says.
+// inside tells whether a file is there and lies, by its real path, in what was asked for or right beside a file that was: nothing else
+// is opened because of what a line says, or a link.
 func (f *finder) inside(name string) bool {
-	for _, root := range f.roots {
-		if relative, err := filepath.Rel(root, name); err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator)) {
-			return true
-		}
-		if filepath.Dir(root) == filepath.Dir(name) { // beside a file that was named
-			return true
-		}
+	real, err := realPath(name)
+	if err != nil {
+		return false
 	}
-	return false
+	if slices.Contains(f.beside, filepath.Dir(real)) {
+		return true
+	}
+	return slices.ContainsFunc(f.roots, func(root string) bool {
+		relative, err := filepath.Rel(root, real)
+		return err == nil && filepath.IsLocal(relative)
+	})
 }
 
 func isShell(text string) bool {

@@ -34,6 +34,10 @@ const (
 	OffNotExecutable Off = "not_executable" // cron's directories run what may be executed
 	OffName          Off = "name"           // and what has no dot in its name
 	OffSystemd       Off = "systemd"        // the command ends at once where systemd runs, which has a timer for it
+	OffNever         Off = "never"          // no day is like that: 31 February
+	OffDisabled      Off = "disabled"       // a timer that its machine does not start, among others that it does
+	OffMasked        Off = "masked"         // a timer that its machine forbids
+	OffReplaced      Off = "replaced"       // another file of that name is read in its place
 )
 
 // Entry is one schedule.
@@ -44,6 +48,7 @@ type Entry struct {
 	When      string // as written: five fields, @daily, an OnCalendar
 	Wrong     bool   // cron would not understand When
 	Elsewhere bool   // the hour stands in the settings of the CI service, and not in the file
+	Templated bool   // the hour is known when the file is rendered, or the variable set
 	Zone      string
 	User      string
 	Name      string // of the job, where it has one
@@ -78,6 +83,16 @@ const (
 	ReasonService    Reason = "service" // a timer whose service is not there
 	ReasonBinary     Reason = "binary"  // a program, or a text of two bytes a character
 	ReasonUnknown    Reason = "unknown" // a file that was named, and holds no schedule of a known form
+	ReasonMissing    Reason = "missing" // it was named, and is not there
+	ReasonLink       Reason = "link"    // a link that leads out of what was asked for
+	ReasonOutside    Reason = "outside" // a Dockerfile copies a crontab from outside of what was asked for
+	ReasonUntimed    Reason = "untimed" // a CronJob that says no hours
+
+	// Lines that are none of cron's, which it passes over or refuses with the whole file.
+	ReasonLineFields  Reason = "line_fields"
+	ReasonLineUser    Reason = "line_user"
+	ReasonLineAnacron Reason = "line_anacron"
+	ReasonLines       Reason = "lines" // there are more of them
 )
 
 // Bounds of one search.
@@ -88,6 +103,7 @@ const (
 	MostEntries = 10_000
 	mostCommand = 300 // characters that are kept of a command
 	mostNested  = 8   // commands inside commands: bash -c "docker exec … sh -c …"
+	mostLines   = 100 // of one file that are none of cron's, and are listed
 )
 
 // Found is what a search found.
@@ -97,45 +113,8 @@ type Found struct {
 	Files   int // that were opened
 }
 
-// Doubles lists for each entry the others that run the same program on the same target, by their places. An entry that never runs
-// doubles nothing.
-func Doubles(entries []Entry) [][]int {
-	doubles := make([][]int, len(entries))
-	byProgram := map[string][]int{}
-	for i, e := range entries {
-		seen := map[string]bool{}
-		for _, a := range e.Actions {
-			if e.Off == "" && !seen[a.Program] {
-				seen[a.Program] = true
-				byProgram[a.Program] = append(byProgram[a.Program], i)
-			}
-		}
-	}
-	for i, e := range entries {
-		seen := map[int]bool{i: true}
-		for _, a := range e.Actions {
-			if e.Off != "" {
-				continue
-			}
-			for _, j := range byProgram[a.Program] {
-				if !seen[j] && (e.job == 0 || e.job != entries[j].job) && doesSame(a, entries[j].Actions) && (a.isSaid() || e.File == entries[j].File) {
-					seen[j] = true
-					doubles[i] = append(doubles[i], j)
-				}
-			}
-		}
-	}
-	return doubles
-}
-
-func doesSame(a Action, others []Action) bool {
-	for _, other := range others {
-		if a.Same(other) {
-			return true
-		}
-	}
-	return false
-}
+// Runs tells whether the entry runs at all.
+func (e Entry) Runs() bool { return e.Off == "" && !e.Wrong }
 
 // endsBeside finds a command that goes on only where systemd does not run, endsWithout one that ends there.
 var (

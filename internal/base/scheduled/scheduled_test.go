@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,14 +69,16 @@ func write(t *testing.T, name, text string) {
 func told(found scheduled.Found, root string) string {
 	var b strings.Builder
 	short := func(name string) string { return strings.TrimPrefix(name, root+"/") }
-	for i, others := range scheduled.Doubles(found.Entries) {
-		e := found.Entries[i]
+	for i, e := range found.Entries {
 		when := e.When
 		if e.Wrong {
 			when += " (wrong)"
 		}
 		if e.Elsewhere {
 			when = "elsewhere"
+		}
+		if e.Templated {
+			when += " (templated)"
 		}
 		fmt.Fprintf(&b, "%s:%d %s [%s]", short(e.File), e.Line, e.Kind, when)
 		if e.Zone != "" {
@@ -94,8 +97,10 @@ func told(found scheduled.Found, root string) string {
 		if e.Why != "" {
 			fmt.Fprintf(&b, "  why: %s\n", e.Why)
 		}
-		for _, j := range others {
-			fmt.Fprintf(&b, "  doubles %s:%d\n", short(found.Entries[j].File), found.Entries[j].Line)
+		for n, group := range scheduled.Doubles(found.Entries) {
+			if slices.Contains(group.Places, i) {
+				fmt.Fprintf(&b, "  of double %d\n", n+1)
+			}
 		}
 	}
 	for _, u := range found.Unread {
@@ -131,7 +136,7 @@ func TestFind_NamesWhatItCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := told(found, root)
-	want := []string{"crontab:1 crontab", "unread large.crontab:0 large", "unread gone:0 unreadable no such file", "unread notes.txt:0 unknown"}
+	want := []string{"crontab:1 crontab", "unread large.crontab:0 large", "unread gone:0 missing", "unread notes.txt:0 unknown"}
 	if os.Geteuid() != 0 { // whom no directory is closed to
 		want = append(want, "unread closed:0 unreadable permission denied")
 	}
@@ -200,14 +205,154 @@ func TestDoubles_NotByNameAlone(t *testing.T) {
 			write(t, filepath.Join(root, "one", "crontab"), "0 1 * * * "+c.one+"\n")
 			write(t, filepath.Join(root, "other", "crontab"), "0 2 * * * "+c.other+"\n")
 			found, err := scheduled.Find(t.Context(), []string{root}, nil)
-			if err != nil || len(found.Entries) != 2 || (len(scheduled.Doubles(found.Entries)[0]) == 1) != c.double {
+			if err != nil || len(found.Entries) != 2 || (len(scheduled.Doubles(found.Entries)) == 1) != c.double {
 				t.Errorf("double should be %v: %s, %v", c.double, told(found, root), err)
 			}
 		})
 	}
 	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dump $DATABASE_URL\n0 2 * * * pg_dump $DATABASE_URL\n"))
-	if err != nil || len(scheduled.Doubles(found.Entries)[0]) != 1 {
+	if err != nil || len(scheduled.Doubles(found.Entries)) != 1 {
 		t.Errorf("in one file a variable is one target: %s, %v", told(found, ""), err)
+	}
+}
+
+// A timer that its machine does not start, forbids or reads from elsewhere never runs. Where nothing is said of starting any, it is
+// meant to run.
+func TestFind_TimersThatAreNotStarted(t *testing.T) {
+	t.Parallel()
+	const text = "[Timer]\nOnCalendar=daily\nUnit=dump.service\n[Install]\nWantedBy=timers.target\n"
+	for name, c := range map[string]struct {
+		links map[string]string
+		off   scheduled.Off
+	}{
+		"nothing said":           {nil, ""},
+		"others are started":     {map[string]string{"etc/systemd/system/timers.target.wants/other.timer": "/usr/lib/systemd/system/other.timer"}, scheduled.OffDisabled},
+		"it is started":          {map[string]string{"etc/systemd/system/timers.target.wants/dump.timer": "../../../../usr/lib/systemd/system/dump.timer"}, ""},
+		"it is started by links": {map[string]string{"usr/lib/systemd/system/basic.target.wants/dump.timer": "../dump.timer"}, ""},
+		"it is forbidden":        {map[string]string{"etc/systemd/system/dump.timer": "/dev/null"}, scheduled.OffMasked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			write(t, filepath.Join(root, "usr/lib/systemd/system/dump.timer"), text)
+			write(t, filepath.Join(root, "usr/lib/systemd/system/dump.service"), "[Service]\nExecStart=pg_dump school\n")
+			for link, to := range c.links {
+				mustLink(t, to, filepath.Join(root, link))
+			}
+			found, err := scheduled.Find(t.Context(), []string{root}, nil)
+			if err != nil || len(found.Entries) != 1 || found.Entries[0].Off != c.off || len(found.Unread) > 0 {
+				t.Errorf("want %q: %s, %v", c.off, told(found, root), err)
+			}
+		})
+	}
+	root := t.TempDir()
+	for _, dir := range []string{"etc", "usr/lib"} {
+		write(t, filepath.Join(root, dir, "systemd/system/dump.timer"), text)
+		write(t, filepath.Join(root, dir, "systemd/system/dump.service"), "[Service]\nExecStart=pg_dump school\n")
+	}
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || len(found.Entries) != 2 || found.Entries[0].Off != "" || found.Entries[1].Off != scheduled.OffReplaced || len(scheduled.Doubles(found.Entries)) > 0 {
+		t.Errorf("of two of one name: %s, %v", told(found, root), err)
+	}
+}
+
+func mustLink(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A link that leads out of what was asked for is named and not followed, wherever it stands; one that was asked for is followed.
+func TestFind_LinksThatLeadOut(t *testing.T) {
+	t.Parallel()
+	root, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "cron.d", "x"), "0 1 * * * root pg_dump school\n")
+	write(t, filepath.Join(outside, "dump.sh"), "#!/bin/sh\npg_dump school\n")
+	write(t, filepath.Join(outside, "x.crontab"), "0 2 * * * /opt/x.sh\n")
+	write(t, filepath.Join(root, "notes"), "")
+	write(t, filepath.Join(root, "crontab"), "0 1 * * * /usr/bin/dump.sh\n")
+	write(t, filepath.Join(root, "Dockerfile"), "COPY ../"+filepath.Base(outside)+"/x.crontab /etc/crontabs/root\n")
+	for name, to := range map[string]string{"usr/bin/dump.sh": "dump.sh", "more": "", "y.crontab": "x.crontab", "readme": "dump.sh"} {
+		mustLink(t, filepath.Join(outside, to), filepath.Join(root, name))
+	}
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	real, realErr := filepath.EvalSymlinks(outside)
+	want := "crontab:1 crontab [0 1 * * *]\n  runs dump.sh\n" +
+		"unread Dockerfile:1 outside ../" + filepath.Base(outside) + "/x.crontab\n" +
+		"unread more:0 link " + real + "\nunread usr/bin/dump.sh:0 link " + real + "/dump.sh\nunread y.crontab:0 link " + real + "/x.crontab\n"
+	if errors.Join(err, realErr) != nil || told(found, root) != want {
+		t.Errorf("found %s\nwant %s, %v", told(found, root), want, err)
+	}
+	found, err = scheduled.Find(t.Context(), []string{filepath.Join(root, "more", "cron.d")}, nil)
+	if err != nil || len(found.Entries) != 1 || len(found.Unread) > 0 {
+		t.Errorf("a link that was asked for: %s, %v", told(found, root), err)
+	}
+}
+
+// The usual port and this machine need not be said; another port is another server.
+func TestDoubles_PortsAndHosts(t *testing.T) {
+	t.Parallel()
+	alike := []string{
+		"pg_dump school", "pg_dump -h localhost school", "pg_dump -h 127.0.0.1 -p 5432 school", "pg_dump --port=5432 school", "pg_dump postgres://u@localhost:5432/school",
+		"pg_dump 'host=127.0.0.1 port=5432 dbname=school'", "PGPORT=5432 pg_dump school",
+	}
+	other := []string{
+		"pg_dump -p 5433 school", "pg_dump postgres://u@localhost:5433/school", "PGPORT=5433 PGHOST=127.0.0.1 pg_dump school", "pg_dump -d 'dbname=school port=5433'",
+	}
+	apart := []string{"pg_dump -p 5434 school", "mysqldump -P 3307 school", "mysqldump school", "pg_dump -p $PORT other"}
+	var text strings.Builder
+	for _, line := range slices.Concat(alike, other, apart) {
+		text.WriteString("0 1 * * * " + line + "\n")
+	}
+	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(text.String()))
+	groups := scheduled.Doubles(found.Entries)
+	if err != nil || len(groups) != 2 || !slices.Equal(groups[0].Places, []int{0, 1, 2, 3, 4, 5, 6}) || !slices.Equal(groups[1].Places, []int{7, 8, 9, 10}) {
+		t.Errorf("groups %v of\n%s, %v", groups, told(found, ""), err)
+	}
+}
+
+// One group is one host; who says none may mean each of them.
+func TestDoubles_GroupsByHost(t *testing.T) {
+	t.Parallel()
+	text := ""
+	for _, line := range []string{"pg_dump school", "pg_dump -h a school", "pg_dump -h b.internal school", "pg_dump -h b school", "pg_dump -h c other"} {
+		text += "0 1 * * * " + line + "\n"
+	}
+	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(text))
+	groups := scheduled.Doubles(found.Entries)
+	if err != nil || len(groups) != 2 || !slices.Equal(groups[0].Places, []int{0, 1}) || !slices.Equal(groups[1].Places, []int{0, 2, 3}) {
+		t.Errorf("groups %v, %v", groups, err)
+	}
+}
+
+// What is run is looked into: files of statements, and scripts from a directory that is gone to before.
+func TestFind_LooksInto(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "crontab"), "0 1 * * * psql school -f sql/x.sql\n0 2 * * * cd /opt && ./b.sh\n")
+	write(t, filepath.Join(root, "sql", "x.sql"), "delete from claim")
+	write(t, filepath.Join(root, "opt", "b.sh"), "#!/bin/sh\npg_dump school\n")
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || len(found.Entries) != 2 || found.Entries[0].Actions[0].SQL != "delete from claim" || !strings.Contains(told(found, root), "runs pg_dump school") {
+		t.Errorf("found %s, %v", told(found, root), err)
+	}
+}
+
+// What a Dockerfile says of a crontab counts, wherever the two lie.
+func TestFind_DockerfileSaysWhatACrontabIs(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "z", "Dockerfile"), "COPY a/crontab /etc/cron.d/x\n")
+	write(t, filepath.Join(root, "z", "a", "crontab"), "0 1 * * * dumper pg_dump school\n")
+	write(t, filepath.Join(root, "build", "Dockerfile"), "COPY a.crontab /etc/cron.d/x\n")
+	write(t, filepath.Join(root, "a.crontab"), "0 1 * * * dumper pg_dump school\n")
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || len(found.Entries) != 2 || found.Entries[0].User != "dumper" || found.Entries[1].User != "dumper" || len(scheduled.Doubles(found.Entries)) != 1 {
+		t.Errorf("found %s, %v", told(found, root), err)
 	}
 }
 

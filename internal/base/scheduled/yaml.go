@@ -203,13 +203,19 @@ func (f *finder) resource(file string, root node, why string, depth int, seen ma
 	if root.Node != nil && len(root.Content) > 0 {
 		base.Why = remarksOf(root.Content[0])
 	}
-	base.Why = strings.TrimSpace(strings.Join([]string{why, base.Why, remarksOf(kindKey.Node, metaKey.Node, specKey.Node, scheduleKey.Node, schedule.Node)}, " "))
+	var said []string
+	for _, one := range []string{why, base.Why, remarksOf(kindKey.Node, metaKey.Node, specKey.Node, scheduleKey.Node, schedule.Node)} {
+		if one != "" && !slices.Contains(said, one) { // a comment at the top is one of the document and of its first key
+			said = append(said, one)
+		}
+	}
+	base.Why = strings.Join(said, " ")
 	for _, pair := range root.at("metadata").at("annotations").pairs() {
 		if strings.HasSuffix(pair[0], "description") && base.Why == "" {
 			base.Why = pair[1]
 		}
 	}
-	if spec.at("suspend").text() == "true" {
+	if slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(spec.at("suspend").text())) {
 		base.Off = OffSuspended
 	}
 	switch kind {
@@ -236,6 +242,9 @@ func (f *finder) resource(file string, root node, why string, depth int, seen ma
 	times := schedule.texts()
 	if more := spec.at("schedules").texts(); len(times) == 0 {
 		times, schedule = more, spec.at("schedules")
+	}
+	if len(times) == 0 {
+		f.unread(Unread{File: file, Line: root.line(), Reason: ReasonUntimed, Detail: strings.TrimSpace(kind + " " + base.Name)})
 	}
 	for _, when := range times {
 		one := base
@@ -408,15 +417,15 @@ func (f *finder) variables(file string, line int, name string, service node, pai
 	image := imageName(service.at("image").text())
 	for _, pair := range pairs {
 		when, wrong := fiveOf(pair[1])
-		if !scheduleVariable.MatchString(pair[0]) || wrong {
+		if !scheduleVariable.MatchString(pair[0]) || wrong && !templated.MatchString(when) {
 			continue
 		}
-		e := Entry{Kind: KindVariable, File: file, Line: line, When: when, Name: name, Zone: env["TZ"], Why: why, Command: shorten(image + " " + pair[0] + "=" + pair[1])}
+		e := Entry{Kind: KindVariable, File: file, Line: line, When: when, Name: name, Zone: env["TZ"], Why: why, Command: shorten(image + " " + pair[0] + "=" + pair[1]), Wrong: wrong}
 		a := Action{Program: image, rank: rankMain}
 		if strings.Contains(image, "postgres") || strings.Contains(image, "pg") || env["POSTGRES_HOST"] != "" {
 			a = Action{
 				Program: "pg_dump", Database: firstOf(env, "POSTGRES_DB", "POSTGRES_DATABASE", "PGDATABASE", "DB_NAME"), rank: rankMain,
-				Host: plainHost(firstOf(env, "POSTGRES_HOST", "PGHOST", "DB_HOST")),
+				Host: plainHost(firstOf(env, "POSTGRES_HOST", "PGHOST", "DB_HOST")), Port: plainPort("pg_dump", firstOf(env, "POSTGRES_PORT", "PGPORT", "DB_PORT")),
 			}
 		}
 		e.Actions = []Action{a}

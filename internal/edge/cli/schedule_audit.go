@@ -47,26 +47,55 @@ func (c scheduleAudit) Run(s *session) error {
 		}
 		found.Entries, found.Unread, found.Files = append(found.Entries, more.Entries...), append(found.Unread, more.Unread...), found.Files+more.Files
 	}
-	judged := job.Judge(found.Entries)
-	doubles, unexplained := 0, 0
-	for _, j := range judged {
+	a := audit{found: found}
+	a.judged, a.doubles = job.Judge(found.Entries, s.line.Database)
+	for _, j := range a.judged {
 		if j.IsDouble() {
-			doubles++
+			a.doubled++
 		}
 		if j.IsUnexplained() {
-			unexplained++
+			a.unexplained++
 		}
 	}
-	if s.line.JSON {
-		if err := s.answer(s.answerAudit(judged, found, doubles, unexplained)); err != nil {
+	missing := a.missing()
+	if only := found.Files == 0 && len(found.Unread) == len(missing); len(missing) == 0 || !only {
+		if err := s.showAudit(a); err != nil {
 			return err
 		}
-	} else {
-		s.printAudit(judged, found, unexplained)
 	}
-	if doubles > 0 {
-		return problem.Refused("schedules_doubled", problem.Facts{"count": doubles})
+	if len(missing) > 0 { // a mistyped path must not look like one that holds nothing
+		return problem.NotFound("audit_paths_missing", problem.Facts{"paths": missing})
 	}
+	if a.doubled > 0 {
+		return problem.Refused("schedules_doubled", problem.Facts{"count": a.doubled})
+	}
+	return nil
+}
+
+// audit is what was found, and what it means.
+type audit struct {
+	found       scheduled.Found
+	judged      []job.Judged
+	doubles     []job.Double
+	doubled     int // schedules that are in one of them
+	unexplained int
+}
+
+// missing are paths that were named and are not there.
+func (a audit) missing() (paths []string) {
+	for _, u := range a.found.Unread {
+		if u.Reason == scheduled.ReasonMissing {
+			paths = append(paths, u.File)
+		}
+	}
+	return paths
+}
+
+func (s *session) showAudit(a audit) error {
+	if s.line.JSON {
+		return s.answer(s.answerAudit(a))
+	}
+	s.printAudit(a)
 	return nil
 }
 
@@ -94,20 +123,22 @@ func ownCrontab(ctx context.Context) (scheduled.Found, error) {
 	return found, err
 }
 
-func (s *session) printAudit(judged []job.Judged, found scheduled.Found, unexplained int) {
+func (s *session) printAudit(a audit) {
+	s.printDoubles(a)
+	neverRuns := func(j job.Judged) bool { return !j.Runs() && j.Off != scheduled.OffSystemd }
 	sections := []struct {
 		heading string
 		holds   func(job.Judged) bool
 	}{
-		{"cli_audit_section_double", job.Judged.IsDouble},
-		{"cli_audit_section_unexplained", func(j job.Judged) bool { return !j.IsDouble() && j.IsUnexplained() }},
-		{"cli_audit_section_rest", func(j job.Judged) bool { return !j.IsDouble() && !j.IsUnexplained() }},
+		{"cli_audit_section_unexplained", func(j job.Judged) bool { return !neverRuns(j) && j.IsUnexplained() }},
+		{"cli_audit_section_never", neverRuns},
+		{"cli_audit_section_rest", func(j job.Judged) bool { return !neverRuns(j) && !j.IsUnexplained() }},
 	}
-	printed := 0
-	for i, section := range sections {
+	printed := a.doubled
+	for _, section := range sections {
 		headed := false
-		for _, j := range judged {
-			if !section.holds(j) || i > 0 && printed >= mostAudited { // those that are done twice are never left out
+		for _, j := range a.judged {
+			if j.IsDouble() || !section.holds(j) || printed >= mostAudited {
 				continue
 			}
 			printed++
@@ -115,38 +146,90 @@ func (s *session) printAudit(judged []job.Judged, found scheduled.Found, unexpla
 				fmt.Fprintf(s.stdout, "%s\n\n", s.voice.Say(section.heading, nil))
 				headed = true
 			}
-			s.printJudged(j, judged)
+			s.printJudged(j)
 		}
 	}
-	if len(judged) > printed {
-		s.say("cli_audit_more", map[string]any{"count": len(judged) - printed})
+	if len(a.judged) > printed {
+		s.say("cli_audit_more", map[string]any{"count": len(a.judged) - printed})
 	}
-	for _, u := range found.Unread {
-		s.say("cli_audit_unread", map[string]any{"file": u.File, "why": s.unreadWhy(u)})
+	for _, u := range a.found.Unread[:min(mostAudited, len(a.found.Unread))] {
+		s.say("cli_audit_unread", map[string]any{"file": unreadPlace(u), "why": s.unreadWhy(u)})
+	}
+	if more := len(a.found.Unread) - mostAudited; more > 0 {
+		s.say("cli_audit_unread_more", map[string]any{"count": more})
 	}
 	s.say("cli_audit_sum", map[string]any{
-		"schedules": s.voice.Count("cli_audit_schedules", len(judged)), "files": s.voice.Count("cli_audit_files", found.Files), "unexplained": unexplained,
+		"schedules": s.voice.Count("cli_audit_schedules", len(a.judged)), "files": s.voice.Count("cli_audit_files", a.found.Files), "unexplained": a.unexplained,
 	})
+}
+
+// printDoubles prints each job that is done more than once, with all of its places. These are never left out.
+func (s *session) printDoubles(a audit) {
+	if len(a.doubles) > 0 {
+		fmt.Fprintf(s.stdout, "%s\n\n", s.voice.Say("cli_audit_section_double", nil))
+	}
+	shown := map[int]bool{}
+	for n, d := range a.doubles {
+		fmt.Fprintf(s.stdout, "%d. %s\n", n+1, s.doubleWords(d))
+		fmt.Fprintln(s.stdout)
+		for _, i := range d.Places {
+			if shown[i] { // it does more than one thing, and stands above with all of it
+				fmt.Fprintf(s.stdout, "%s\n\n", s.judgedHead(a.judged[i]))
+				continue
+			}
+			shown[i] = true
+			s.printJudged(a.judged[i])
+		}
+	}
+}
+
+// doubleWords says what is done more than once, and by how many.
+func (s *session) doubleWords(d job.Double) string {
+	schedules := s.voice.Count("cli_audit_schedules", len(d.Places))
+	if d.Task != "" {
+		return s.voice.Say("cli_audit_double_task", map[string]any{"task": d.Task, "title": s.voice.Say("task_"+d.Task+"_title", nil), "schedules": schedules})
+	}
+	return s.voice.Say("cli_audit_double", map[string]any{"runs": runsWords(d), "schedules": schedules})
+}
+
+func runsWords(d job.Double) []string {
+	runs := make([]string, len(d.Runs))
+	for i, a := range d.Runs {
+		runs[i] = strings.TrimSpace(a.Program + " " + a.Target())
+	}
+	return runs
+}
+
+func unreadPlace(u scheduled.Unread) string {
+	if u.Line == 0 {
+		return u.File
+	}
+	return u.File + ":" + strconv.Itoa(u.Line)
 }
 
 func place(e scheduled.Entry) string {
 	return e.File + ":" + strconv.Itoa(e.Line)
 }
 
-// printJudged prints one schedule: where and when, what it runs, what that means, where it belongs.
-func (s *session) printJudged(j job.Judged, all []job.Judged) {
-	header := []string{place(j.Entry), s.auditWhen(j.Entry)}
+// judgedHead says where a schedule stands, when it runs and as whom.
+func (s *session) judgedHead(j job.Judged) string {
+	head := []string{place(j.Entry), s.auditWhen(j.Entry)}
 	if j.User != "" {
-		header = append(header, s.voice.Say("cli_audit_as", map[string]any{"user": j.User}))
+		head = append(head, s.voice.Say("cli_audit_as", map[string]any{"user": j.User}))
 	}
-	fmt.Fprintln(s.stdout, strings.Join(header, "  "))
+	return strings.Join(head, "  ")
+}
+
+// printJudged prints one schedule: where and when, what it runs, what that means, where it belongs.
+func (s *session) printJudged(j job.Judged) {
+	fmt.Fprintln(s.stdout, s.judgedHead(j))
 	for _, a := range j.Actions {
 		s.indented(a.Program + " " + a.Target())
 	}
 	if j.Command != "" {
 		s.indented("$ " + j.Command)
 	}
-	verdict := s.auditVerdict(j, all)
+	verdict := s.auditVerdict(j)
 	if len(verdict) > 1 {
 		s.indented(strings.Join(verdict[:len(verdict)-1], " "))
 	}
@@ -161,24 +244,14 @@ func (s *session) indented(text string) {
 	}
 }
 
-// mostOthers that do the same are named beside a schedule.
-const mostOthers = 5
-
-func (s *session) auditVerdict(j job.Judged, all []job.Judged) []string {
+func (s *session) auditVerdict(j job.Judged) []string {
 	var said []string
-	if j.Task != "" {
+	if j.Task != "" && (!j.Certain || !j.IsDouble()) { // else it stands above
 		id := "cli_audit_task_perhaps"
 		if j.Certain {
 			id = "cli_audit_task"
 		}
 		said = append(said, s.voice.Say(id, map[string]any{"task": j.Task, "title": s.voice.Say("task_"+j.Task+"_title", nil)}))
-	}
-	if len(j.Doubles) > 0 {
-		others := make([]string, 0, mostOthers)
-		for _, i := range j.Doubles[:min(mostOthers, len(j.Doubles))] {
-			others = append(others, place(all[i].Entry))
-		}
-		said = append(said, s.voice.Say("cli_audit_double", map[string]any{"others": others, "more": len(j.Doubles) > len(others)}))
 	}
 	if j.Why != "" {
 		said = append(said, s.voice.Say("cli_audit_why", map[string]any{"why": j.Why}))
@@ -193,7 +266,7 @@ func (s *session) auditVerdict(j job.Judged, all []job.Judged) []string {
 
 func (s *session) unreadWhy(u scheduled.Unread) string {
 	return s.voice.Say("cli_audit_unread_"+string(u.Reason), map[string]any{
-		"detail": u.Detail, "line": fmt.Sprint(u.Line), "most": scheduled.MostBytes >> 20, "depth": scheduled.MostDepth, "files": scheduled.MostFiles, "entries": scheduled.MostEntries,
+		"detail": u.Detail, "line": fmt.Sprint(u.Line), "most": scheduled.MostBytes >> 20, "depth": scheduled.MostDepth, "file": u.File, "files": scheduled.MostFiles, "entries": scheduled.MostEntries,
 	})
 }
 
@@ -207,6 +280,8 @@ var fiveFields = map[string]string{
 func (s *session) auditWhen(e scheduled.Entry) string {
 	facts := map[string]any{"when": e.When}
 	switch {
+	case e.Templated:
+		return s.voice.Say("cli_audit_when_template", facts)
 	case e.Elsewhere:
 		return s.voice.Say("cli_audit_when_settings", nil)
 	case e.Wrong:
@@ -258,11 +333,18 @@ func (s *session) cronWords(cron, zone string) string {
 
 // auditAnswer is what was found, as programs read it.
 type auditAnswer struct {
-	Schedules   []auditRow  `json:"schedules"`
-	Unread      []unreadRow `json:"unread"`
-	Files       int         `json:"files"`
-	Doubles     int         `json:"doubles"`
-	Unexplained int         `json:"unexplained"`
+	Schedules   []auditRow    `json:"schedules"`
+	Groups      []auditDouble `json:"groups"` // jobs that are done more than once
+	Unread      []unreadRow   `json:"unread"`
+	Files       int           `json:"files"`
+	Doubles     int           `json:"doubles"` // schedules that are in one of the groups
+	Unexplained int           `json:"unexplained"`
+}
+
+type auditDouble struct {
+	Task   string        `json:"task,omitempty"` // of the catalogue, which does it besides
+	Runs   []auditAction `json:"runs"`
+	Places []string      `json:"places"` // file:line
 }
 
 type auditRow struct {
@@ -271,17 +353,19 @@ type auditRow struct {
 	Kind     scheduled.Kind `json:"kind"`
 	When     string         `json:"when"`
 	Words    string         `json:"words"`
-	Valid    bool           `json:"valid"` // cron understands it
+	Valid    bool           `json:"valid"`    // cron understands it
+	Template bool           `json:"template"` // the hour is known when the file is rendered
+	Runs     bool           `json:"runs_ever"`
 	Zone     string         `json:"zone,omitempty"`
 	User     string         `json:"user,omitempty"`
 	Name     string         `json:"name,omitempty"`
 	Command  string         `json:"command"`
-	Runs     []auditAction  `json:"runs"`
+	Actions  []auditAction  `json:"runs"`
 	Why      string         `json:"why,omitempty"`
 	Off      scheduled.Off  `json:"off,omitempty"`
 	Task     string         `json:"task,omitempty"`    // of the catalogue, which it does
 	Perhaps  string         `json:"perhaps,omitempty"` // or seems to do
-	Doubles  []string       `json:"doubles"`           // file:line of others that do the same
+	Groups   []int          `json:"groups"`            // of which it is one, from 1
 	Explains bool           `json:"explained"`
 	Belongs  job.Belongs    `json:"belongs"`
 	Advice   string         `json:"advice"`
@@ -299,26 +383,40 @@ type unreadRow struct {
 	Why    string           `json:"why"`
 }
 
-func (s *session) answerAudit(judged []job.Judged, found scheduled.Found, doubles, unexplained int) auditAnswer {
-	answer := auditAnswer{Schedules: []auditRow{}, Unread: []unreadRow{}, Files: found.Files, Doubles: doubles, Unexplained: unexplained}
-	for _, j := range judged {
+func answerActions(all []scheduled.Action) []auditAction {
+	actions := make([]auditAction, len(all))
+	for i, a := range all {
+		actions[i] = auditAction{a.Program, a.Target()}
+	}
+	return actions
+}
+
+func (s *session) answerAudit(a audit) auditAnswer {
+	answer := auditAnswer{
+		Schedules: []auditRow{}, Groups: []auditDouble{}, Unread: []unreadRow{}, Files: a.found.Files, Doubles: a.doubled, Unexplained: a.unexplained,
+	}
+	for _, d := range a.doubles {
+		double := auditDouble{Task: d.Task, Runs: answerActions(d.Runs)}
+		for _, i := range d.Places {
+			double.Places = append(double.Places, place(a.judged[i].Entry))
+		}
+		answer.Groups = append(answer.Groups, double)
+	}
+	for _, j := range a.judged {
 		row := auditRow{
-			File: j.File, Line: j.Line, Kind: j.Kind, When: j.When, Words: s.auditWhen(j.Entry), Valid: !j.Wrong, Zone: j.Zone, User: j.User, Name: j.Name,
-			Command: j.Command, Runs: []auditAction{}, Why: j.Why, Off: j.Off, Doubles: []string{}, Explains: !j.IsUnexplained(), Belongs: j.Belongs,
+			File: j.File, Line: j.Line, Kind: j.Kind, When: j.When, Words: s.auditWhen(j.Entry), Valid: !j.Wrong, Template: j.Templated, Runs: j.Runs(),
+			Zone: j.Zone, User: j.User, Name: j.Name, Command: j.Command, Actions: answerActions(j.Actions), Why: j.Why, Off: j.Off, Groups: []int{}, Explains: !j.IsUnexplained(), Belongs: j.Belongs,
 			Advice: s.voice.Say("cli_audit_belongs_"+string(j.Belongs), map[string]any{"task": j.Task}),
 		}
 		if row.Perhaps = j.Task; j.Certain {
 			row.Task, row.Perhaps = j.Task, ""
 		}
-		for _, a := range j.Actions {
-			row.Runs = append(row.Runs, auditAction{a.Program, a.Target()})
-		}
-		for _, i := range j.Doubles {
-			row.Doubles = append(row.Doubles, place(judged[i].Entry))
+		for _, n := range j.Doubles {
+			row.Groups = append(row.Groups, n+1)
 		}
 		answer.Schedules = append(answer.Schedules, row)
 	}
-	for _, u := range found.Unread {
+	for _, u := range a.found.Unread {
 		answer.Unread = append(answer.Unread, unreadRow{u.File, u.Line, u.Reason, s.unreadWhy(u)})
 	}
 	return answer
