@@ -134,7 +134,7 @@ func (s *session) serve(o serving) error {
 	maps.Copy(said, o.facts)
 	fmt.Fprintln(s.stderr, s.voice.Say(o.sentence, said))
 	handler := web.Handler(s.db, web.Options{
-		PublicURL: o.public, EnqueueConvoke: job.EnqueueConvoke, Gateway: o.channels.Gateway, Catalogue: job.Catalogue(), PayPage: o.payPage,
+		PublicURL: o.public, EnqueueConvoke: job.EnqueueConvoke, Gateway: o.channels.Gateway, Catalogue: job.Catalogue(), SealTask: job.SealTask, PayPage: o.payPage,
 	})
 	working, ctx := errgroup.WithContext(s.ctx) // one that fails ends the other
 	working.Go(func() error { return job.Run(ctx, s.db, o.channels) })

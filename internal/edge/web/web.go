@@ -48,6 +48,8 @@ type Options struct {
 	Gateway sms.Gateway
 	// Catalogue is what the program does on its own, to show how it stands.
 	Catalogue run.Catalogue
+	// SealTask is the task of the catalogue that seals the timeline.
+	SealTask string
 	// PayPage is the page of a demonstration at which no money moves; nil: there is none.
 	PayPage *PayPage
 }
@@ -60,6 +62,8 @@ type site struct {
 	enqueueConvoke convocation.Enqueue
 	gateway        sms.Gateway
 	catalogue      run.Catalogue
+	sealTask       string
+	verifying      chan struct{} // full while somebody has the promises verified
 	desk           *reservation.Desk
 	holds          holdLimit
 	joins          holdLimit // places that are waited for
@@ -88,6 +92,7 @@ func (s *site) routes() []route {
 		{path: "/schedule/progress", get: s.scheduleProgress},
 		{path: "/webhooks", get: s.webhooks, post: s.addWebhook},
 		{path: "/webhooks/{act}", post: s.changeWebhook},
+		{path: integrityURL, get: s.integrity, post: s.verifyNow},
 		{path: membersURL, get: s.members, post: s.invite},
 		{path: membersURL + "/{act}", post: s.changeMember},
 		{path: "/logout/everywhere", post: s.logOutEverywhere},
@@ -102,7 +107,8 @@ func (s *site) routes() []route {
 func Handler(db *pg.DB, options Options) http.Handler {
 	s := &site{
 		db: db, sessions: newSessions(db, options.PublicURL), publicURL: options.PublicURL, enqueueConvoke: options.EnqueueConvoke,
-		gateway: options.Gateway, catalogue: options.Catalogue, desk: reservation.NewDesk(db), payPage: options.PayPage,
+		gateway: options.Gateway, catalogue: options.Catalogue, sealTask: options.SealTask,
+		verifying: make(chan struct{}, 1), desk: reservation.NewDesk(db), payPage: options.PayPage,
 	}
 	mux := http.NewServeMux()
 	for _, at := range s.routes() {
