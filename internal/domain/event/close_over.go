@@ -17,8 +17,8 @@ type overFacts struct {
 	Sittings int    `json:"sittings"`
 }
 
-// CloseOver closes those of the events, whose rows are held, that have no sitting any more which is not closed: the last of them was closed by the
-// same transaction. Other systems are told. One that was sold no more before is told of all the same; a draft, which nobody saw, is left alone.
+// CloseOver closes those of the events, whose rows are held, that have no sitting any more which is not closed: the last of them was closed, or
+// cancelled, by the same transaction. One that has none but cancelled sittings did not take place, and is not over. Other systems are told. One that was sold no more before is told of all the same; a draft, which nobody saw, is left alone.
 func CloseOver(ctx context.Context, tx pgx.Tx, actor timeline.Actor, organisationID int64, eventIDs []int64) error {
 	rows, err := tx.Query(ctx, `
 select e.id, s.taken_place from event e

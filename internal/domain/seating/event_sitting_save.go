@@ -246,7 +246,8 @@ func holders(ctx context.Context, tx pgx.Tx, organisationID, sittingID int64) (p
 	return people, nil
 }
 
-// CancelEventSitting takes a sitting at which nobody holds a seat out of its event. Tickets that were sold are given back first.
+// CancelEventSitting takes a sitting at which nobody holds a seat out of its event. Tickets that were sold are given back first. Where all others
+// are closed already, the event is over with it.
 func CancelEventSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference, reason string) (cancelled EventSitting, err error) {
 	if err := account.Allow(actor, account.Move); err != nil {
 		return cancelled, err
@@ -277,7 +278,10 @@ func CancelEventSitting(ctx context.Context, db *pg.DB, actor timeline.Actor, sl
 		}
 		facts := cancelled.facts(e)
 		facts["reason"] = reason
-		return recordSitting(ctx, tx, e, actor, event.KindSittingEnded, cancelled, facts)
+		if err := recordSitting(ctx, tx, e, actor, event.KindSittingEnded, cancelled, facts); err != nil {
+			return err
+		}
+		return event.CloseOver(ctx, tx, actor, e.OrganisationID, []int64{e.ID})
 	})
 	return cancelled, err
 }

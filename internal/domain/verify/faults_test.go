@@ -53,6 +53,7 @@ select k.organisation_id, k.sitting_id, k.places, k.exam_id, c.id from claim k, 
 	{"seat_there", "seat_gone", "A1", false, `delete from seat where label = 'A1'`},
 	{"seat_there", "seat_blocked", "A1", false, `update seat set blocked = true where label = 'A1'`},
 	{"seat_there", "seat_renamed", "Z9", false, `update seat set label = 'Z9' where label = 'A1'`},
+	{"events_closed", "event_over_on_sale", "La pièce", false, `update sitting set closed_at = ends_at where reference = 'E1'`},
 
 	{"seated_called", "seated_reversed", "chèque sans provision", true, `set local session_replication_role = origin;
 insert into payment (organisation_id, campaign_id, candidate_id, amount_minor, currency, method, received_at, idempotency_key, reverses_id, reason, actor, kind)

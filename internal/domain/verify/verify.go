@@ -17,6 +17,7 @@ import (
 	"usher/internal/domain/account"
 	"usher/internal/domain/checkin"
 	"usher/internal/domain/convocation"
+	"usher/internal/domain/event"
 	"usher/internal/domain/ledger"
 	"usher/internal/domain/notice"
 	"usher/internal/domain/outbox"
@@ -85,7 +86,7 @@ func (r Report) Attention() (n int64) {
 func Promises(s Schedule) []promise.Promise {
 	var all []promise.Promise
 	for _, of := range [][]promise.Promise{
-		seating.Promises(), convocation.Promises(), notice.Promises(), payment.Promises(), reservation.Promises(), checkin.Promises(),
+		event.Promises(), seating.Promises(), convocation.Promises(), notice.Promises(), payment.Promises(), reservation.Promises(), checkin.Promises(),
 		ledger.Promises(), outbox.Promises(), run.Promises(s.Catalogue),
 		{sealed(s), fenced()},
 	} {

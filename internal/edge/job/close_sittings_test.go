@@ -102,6 +102,48 @@ func TestCloseSittings_Cancelled(t *testing.T) {
 	h.equal("published", h.texts(`select kind from dispatch`), []string{})
 }
 
+// An event is over with its last sitting, whichever way that one ends: closed, or cancelled before or after the others were closed. So it is
+// where its sale was ended by hand; and where no sitting took place, nothing is over.
+func TestCloseSittings_LastOneCancelled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, state string
+		cancelled   []string // before the first day is closed
+		after       []string
+		over        []string
+	}{
+		{"the last, after the first was closed", "on_sale", nil, []string{"S2"}, []string{"event play"}},
+		{"the last, before the first was closed", "on_sale", []string{"S2"}, nil, []string{"event play"}},
+		{"the first", "on_sale", []string{"S1"}, nil, []string{"event play"}},
+		{"the last, of an event that is sold no more", "closed", nil, []string{"S2"}, []string{"event play"}},
+		{"all", "on_sale", []string{"S1", "S2"}, nil, []string{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			h.exec(`update event set state = $1`, c.state)
+			cancel := func(sittings []string) {
+				for _, reference := range sittings {
+					_, err := seating.CancelEventSitting(t.Context(), h.db, administrator, "play", reference, "ill")
+					must(t, err)
+				}
+			}
+			cancel(c.cancelled)
+			h.at(dayAfter(playBegins))
+			h.twice("close-sittings")
+			cancel(c.after)
+			h.at(dayAfter(playBegins.AddDate(0, 0, 7)))
+			h.twice("close-sittings")
+			h.equal("published", h.published(outbox.EventClosed), c.over)
+			want := "closed"
+			if len(c.over) == 0 {
+				want = "on_sale"
+			}
+			h.equal("the event", h.texts(`select state from event`), []string{want})
+		})
+	}
+}
+
 // A sitting at fault is named and stops no other.
 func TestCloseSittings_ItemAtFault(t *testing.T) {
 	t.Parallel()
