@@ -438,13 +438,50 @@ func (k *candidates) find(v *verdict, r *candidateRow, plan *candidatePlan) (adm
 	if r.reference != "" {
 		return k.findReference(v, r, s)
 	}
+	var strangers []admission.Filed
 	for _, key := range []string{r.birthKey, r.contactKey} {
-		if f, ok := s.byKey[key]; ok && key != "" {
+		f, ok := s.byKey[key]
+		switch {
+		case !ok || key == "":
+		case nothingShared(r, f):
+			strangers = append(strangers, f)
+		default:
 			v.reference = f.Reference
 			return f, true
 		}
 	}
-	return k.findAlike(v, r, plan)
+	f, ok := k.findAlike(v, r, plan)
+	if ok || v.outcome == rejected {
+		return f, ok
+	}
+	for _, f := range plan.stored.alike {
+		if samePerson(r, f) && nothingShared(r, f) {
+			strangers = append(strangers, f)
+		}
+	}
+	if len(strangers) > 0 {
+		v.rejectField(k.importer, colReference, "candidate_perhaps_other", problem.Facts{
+			"other": strangers[0].Reference, "name": v.name, "command": k.handCommand(strangers[0].Reference, colPhone),
+		})
+	}
+	return admission.Filed{}, false
+}
+
+// nothingShared tells that a row of somebody's name gives an address or a number, and that theirs were always others. Two people who
+// were born on one day, as whole villages are on the first of January, may bear one name: without an address in common only somebody
+// who knows them can tell.
+func nothingShared(r *candidateRow, f admission.Filed) bool {
+	if r.email == "" && r.phone == "" {
+		return false
+	}
+	theirs := false
+	for _, as := range slices.Concat([]admission.Filed{f}, asFilesSaid(f), f.KnownBefore()) {
+		if r.email != "" && strings.EqualFold(r.email, as.Email) || r.phone != "" && r.phone == as.Phone {
+			return false
+		}
+		theirs = theirs || as.Email != "" || as.Phone != ""
+	}
+	return theirs
 }
 
 // findReference recognises the candidate of a reference, and refuses one that is somebody else's: their seat, their money
@@ -585,6 +622,9 @@ func (k *candidates) warnRecognised(v *verdict, r *candidateRow, f admission.Fil
 // alike are those who by a rule are the person of a row, each taken in the ways in which seen shows them.
 func alike(r *candidateRow, all []admission.Filed, rule func(*candidateRow, admission.Filed) bool, seen func(admission.Filed) []admission.Filed) (same []admission.Filed) {
 	for _, f := range all {
+		if nothingShared(r, f) {
+			continue
+		}
 		if slices.ContainsFunc(seen(f), func(as admission.Filed) bool { return rule(r, as) }) {
 			same = append(same, f)
 		}

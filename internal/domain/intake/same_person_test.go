@@ -183,3 +183,46 @@ func TestPayments_ReceiptsInOtherCapitals(t *testing.T) {
 	wantCounts(t, r, "read 4 created 3 updated 0 unchanged 1 rejected 0 ignored 0")
 	wantSaid(t, r.Warnings, "2:reçu:receipt_perhaps_same 3:montant:payment_over 4:reçu:receipt_perhaps_same 4:montant:payment_over")
 }
+
+// Two people of one name who were born on one day, in lists without references: the second neither vanishes nor takes over the first
+// one's addresses.
+func TestCandidates_NamesakesOfOneDay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "MATH")
+	const list = "nom;prénom;né le;e-mail;tél"
+	first := []string{list, "Diakité;Fanta;01/01/2004;fanta1@x.ml;76000031"}
+	b.candidates(first...)
+	before := b.snapshot()
+	second := []string{list, "Diakité;Fanta;01/01/2004;autre.fanta@x.ml;65999999"}
+	r := b.candidates(second...)
+	wantCounts(t, r, "read 1 created 0 updated 0 unchanged 0 rejected 1 ignored 0")
+	wantSaid(t, r.Rejected, "2:reference:candidate_perhaps_other")
+	if b.snapshot() != before {
+		t.Error("the other one's addresses were written over the first one's")
+	}
+	for _, lang := range i18n.Languages {
+		said := i18n.Speak(lang).Say("refusal_candidate_perhaps_other", r.Rejected[0].Facts)
+		if !strings.Contains(said, "N000001") || !strings.Contains(said, "usher candidate edit") {
+			t.Errorf("%s: %q", lang, said)
+		}
+	}
+	// With a reference she is somebody, and both lists again change nothing.
+	numbered := []string{people, "77;Diakité;Fanta;01/01/2004;autre.fanta@x.ml;65999999"}
+	r = b.candidates(numbered...)
+	wantCounts(t, r, "read 1 created 1 updated 0 unchanged 0 rejected 0 ignored 0")
+	wantSaid(t, r.Warnings, "2:dossier:perhaps_same_person_stored")
+	wantCounts(t, b.candidates(first...), "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+	wantCounts(t, b.candidates(numbered...), "read 1 created 0 updated 0 unchanged 1 rejected 0 ignored 0")
+	// One address in common, and an address that she had before, still mean the one.
+	for _, row := range []string{
+		"Diakité;Fanta;01/01/2004;nouvelle@x.ml;76000031", "Diakité;Fanta;01/01/2004;nouvelle@x.ml;65000000", "Diakité;Fanta;01/01/2004;fanta1@x.ml;",
+	} {
+		wantCounts(t, b.candidates(list, row), "read 1 created 0 updated 1 unchanged 0 rejected 0 ignored 0")
+	}
+	// In one list the second row is named, and nobody is told to delete somebody.
+	r = b.candidates(list, "Sowé;Awa;01/01/2004;a@x.ml;", "Sowé;Awa;01/01/2004;b@x.ml;")
+	wantSaid(t, r.Rejected, "3::row_conflict")
+	if said := i18n.Speak("fr").Say("refusal_row_conflict", r.Rejected[0].Facts); !strings.Contains(said, "deux personnes") {
+		t.Errorf("it says %q", said)
+	}
+}

@@ -136,10 +136,10 @@ func TestWritePDF_SaysEverythingInTheReadersLanguage(t *testing.T) {
 		t.Fatalf("%d pages", len(pages))
 	}
 	contains(t, pages[0], "CONVOCATION", fr.Organisation, fr.Campaign, "Kɔ̀ɔ̀nyɛ́-N'Guessan Aminata", "N° de dossier 000417",
-		"Lundi 4 janvier 2027", "08:00", "fin à 11:30 · heure locale (Africa/Bamako, UTC+0)", "Lycée Kénédougou-Kura de Sikasso", "Salle 12",
+		"Lundi 4 janvier 2027", "08:00", "fin : 11:30 · heure locale (Africa/Bamako, UTC+0)", "Lycée Kénédougou-Kura de Sikasso", "Salle 12",
 		"Place", "007", "pièce d'identité", "Calculatrice autorisée", "stylo noir", fr.Short(), "Établie le dimanche 29 novembre 2026", "Séance S027")
 	contains(t, pages[1], "CONVOCATION", "Exam: CONCOURS", "File no. 000417", "Monday 4 January 2027", "ends at 11:30", "A-12", "identity document", "accessible place")
-	contains(t, pages[2], "CITACIÓN", "Lunes 4 de enero de 2027", "termina a las 11:30", "se asigna en la entrada", "documento de identidad")
+	contains(t, pages[2], "CITACIÓN", "Lunes 4 de enero de 2027", "fin: 11:30", "se asigna en la entrada", "documento de identidad")
 	if strings.Contains(pages[0], "version") { // a bundle and a door list count versions of their own: who compares would send people away
 		t.Error("the letter counts versions of its sitting")
 	}

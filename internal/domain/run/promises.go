@@ -23,14 +23,17 @@ func Promises(c Catalogue) []promise.Promise {
 	}
 }
 
-// runsEnd names the runs that somebody started and whose process died: they can be repeated.
+// runsEnd names the runs that somebody started and whose process died: they can be repeated, until the same was asked for again and done.
 var runsEnd = `
 select false, 'run_interrupted', r.organisation_id,
        jsonb_build_object('run', r.id::text, 'task', r.task, 'campaign', coalesce(g.slug, ''), 'at', jsonb_build_object('at', r.started_at, 'zone', o.time_zone))
   from run r join organisation o on o.id = r.organisation_id
   left join campaign g on (g.organisation_id, g.id) = (r.organisation_id, r.campaign_id)
- where r.organisation_id = any($1) and r.window_start is null and r.state = 'running' and ` + lapsed + `
-   and (r.lease_until is not null or r.started_at < clock() - interval '1 hour')`
+ where r.organisation_id = any($1) and r.window_start is null and r.state = 'running'
+   and case when r.lease_until is null then r.started_at < clock() - interval '1 hour' else not ` + alive + ` end
+   and not exists (select from run again
+                    where again.organisation_id = r.organisation_id and again.task = r.task and again.id > r.id and again.state = 'done'
+                      and again.campaign_id is not distinct from r.campaign_id and again.request = r.request)`
 
 // windowsLookedBack is how far back windows are looked for: what is older may have been pruned.
 const windowsLookedBack = 300 * 24 * time.Hour

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -130,6 +131,37 @@ func TestVerify_BrokenOnPurpose(t *testing.T) {
 	for name := range promises {
 		if !asked[name] {
 			t.Errorf("nothing breaks %s", name)
+		}
+	}
+}
+
+// A run that goes on is not interrupted, and one that was interrupted wants nothing once the same was asked for again and done.
+func TestVerify_InterruptedUntilItWasDoneAgain(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var runsEnd promise.Promise
+	for _, p := range verify.Promises(schedule()) {
+		if p.Name == "runs_end" {
+			runsEnd = p
+		}
+	}
+	const going = `update run set state = 'running', finished_at = null, lease_until = clock() + interval '%s' where id = ` + theRun
+	again := func(request string) string {
+		return fmt.Sprintf(`; insert into run (organisation_id, task, campaign_id, window_key, request, actor, state, finished_at, lease_until)
+select organisation_id, task, campaign_id, 'again', %s, actor, 'done', clock(), clock() from run where id = `+theRun, request)
+	}
+	for _, c := range []struct {
+		name, spoil string
+		want        int64
+	}{
+		{"it goes on", fmt.Sprintf(going, "110 seconds"), 0},
+		{"its holder died", fmt.Sprintf(going, "-1 second"), 1},
+		{"the lease of a clock that was set back", fmt.Sprintf(going, "1 hour"), 1},
+		{"the same was done since", fmt.Sprintf(going, "-1 second") + again("request"), 0},
+		{"another thing was done since", fmt.Sprintf(going, "-1 second") + again(`'{"Campaign": "concours", "Exam": "OTHER"}'`), 1},
+	} {
+		if got := h.spoiled(runsEnd, c.spoil); got.Attention != c.want || got.Broken != 0 {
+			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
 		}
 	}
 }

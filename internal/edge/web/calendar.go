@@ -289,7 +289,7 @@ const (
 func (p *calendarPage) line(sitting convocation.Timetabled) calendarSitting {
 	line := calendarSitting{
 		Timetabled: sitting, URL: sittingURL(p.Calendar.Slug, sitting.Reference),
-		Hours: hours(sitting), Mark: markOf(sitting, p.Calendar.Now), Bar: barOf(sitting),
+		Hours: hours(p.Voice, sitting), Mark: markOf(sitting, p.Calendar.Now), Bar: barOf(sitting),
 	}
 	if p.Zone == "" {
 		line.Zone = i18n.In(sitting.Begins()).Location().String()
@@ -317,13 +317,13 @@ func barOf(sitting convocation.Timetabled) bar {
 	return bar{Seated: sitting.Seated, Added: sitting.Seated, Capacity: sitting.Usable}
 }
 
-// hours are those of the centre's clock; the day is named when a sitting ends on another one.
-func hours(sitting convocation.Timetabled) string {
+// hours are those of the centre's clock; that a sitting ends on another day is said behind them, where the line may break.
+func hours(v i18n.Voice, sitting convocation.Timetabled) string {
 	begins := i18n.In(sitting.Begins())
 	ends := sitting.EndsAt.In(begins.Location())
-	text := i18n.Clock(begins) + "\u2009–\u2009" + i18n.Clock(ends)
+	text := i18n.Clock(begins) + "\u202f–\u202f" + i18n.Clock(ends)
 	if !i18n.SameDay(begins, ends) {
-		text += " (" + ends.Format(dayForm) + ")"
+		text += " (" + v.Weekday(ends.Weekday()) + ")"
 	}
 	return text
 }

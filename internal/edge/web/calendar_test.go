@@ -101,7 +101,7 @@ func TestCalendar_SaysWhatWaitsToBeDone(t *testing.T) {
 	page := b.page("/campaigns/enib", in("en"))
 	page.counts(t, map[string]string{"wait for a seat": "4", "have paid": "4", "places left": "203"})
 	page.wants(t, "<h1><bdi>Concours d&#39;entrée 2026</bdi></h1>", "Generate convocations", "4 seats", "4 e-mails", "0 SMS",
-		"Monday 7 December 2099", "Tuesday 8 December 2099", "08:00\u2009–\u200911:00", "Local time: Africa/Bamako",
+		"Monday 7 December 2099", "Tuesday 8 December 2099", "08:00\u202f–\u202f11:00", "Local time: Africa/Bamako",
 		`href="/campaigns/enib/sittings/S003"><bdi>Salle &lt;B&gt;`, "0 of 2", "200 assumed", "Empty", "1 sitting to come has no capacity")
 	page.lacks(t, "convocations received", "Last run", `http-equiv="refresh"`)
 

@@ -142,7 +142,7 @@ func (s *site) sitting(w http.ResponseWriter, r *http.Request, actor timeline.Ac
 func sittingPageOf(c Chrome, a convocation.Attendance, order string) sittingPage {
 	begins := i18n.In(a.Begins())
 	page := sittingPage{
-		Chrome: c, Attendance: a, When: capitalised(c.Voice.Date(begins)), Hours: hours(a.Timetabled), Zone: begins.Location().String(),
+		Chrome: c, Attendance: a, When: capitalised(c.Voice.Date(begins)), Hours: hours(c.Voice, a.Timetabled), Zone: begins.Location().String(),
 		Mark: markOf(a.Timetabled, a.Now), Bar: barOf(a.Timetabled), Order: order,
 	}
 	page.Title = a.Room + " · " + a.Centre

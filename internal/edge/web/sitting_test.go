@@ -31,7 +31,7 @@ func TestSitting_ShowsItsSeatsAndPeople(t *testing.T) {
 	b.file("Zongo", "Élodie")
 	b.execute(b.click())
 	page := b.page("/campaigns/enib/sittings/S001", in("en"))
-	page.wants(t, "<h1><bdi>Amphi 1</bdi></h1>", "Kayes", "Monday 7 December 2099", "08:00\u2009–\u200911:00", "(Africa/Bamako)", "2 of 4",
+	page.wants(t, "<h1><bdi>Amphi 1</bdi></h1>", "Kayes", "Monday 7 December 2099", "08:00\u202f–\u202f11:00", "(Africa/Bamako)", "2 of 4",
 		"Avant", "Fond", "blocked", "accessible", "C-Zongo", "Zongo Awa", "On its way", "door-list.pdf", "door-list.xlsx", "door-list.csv", "letters.pdf")
 	page.lacks(t, "B-4", "no value")
 	for state, want := range map[string]int{"seat seat-taken": 2, "seat seat-blocked": 1, "seat seat-free": 2, "seat-accessible\"": 2, "seat-first": 1} {
