@@ -37,15 +37,15 @@ func sendReminders() run.Task {
 			},
 			Do: func(ctx context.Context, tx pgx.Tx, _ run.Window, items []run.Item) (outcome run.Outcome, err error) {
 				reminders := make([]notice.Reminder, len(items))
-				of := make(map[int64]run.Item, len(items))
+				of := make(map[run.Key]run.Item, len(items)) // two organisations may have a claim of one number
 				for i, item := range items {
 					reminders[i] = notice.Reminder{OrganisationID: item.OrganisationID, ClaimID: item.ID}
-					of[item.ID] = item
+					of[item.Key] = item
 				}
 				written, unreachable, err := notice.Remind(ctx, tx, reminders)
 				outcome.Changed = written
 				for _, r := range unreachable {
-					outcome.Refused = append(outcome.Refused, of[r.ClaimID].Refuse("reminder_no_address", nil))
+					outcome.Refused = append(outcome.Refused, of[run.Key{OrganisationID: r.OrganisationID, ID: r.ClaimID}].Refuse("reminder_no_address", nil))
 				}
 				return outcome, err
 			},

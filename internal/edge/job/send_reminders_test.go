@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"usher/internal/base/mail"
 	"usher/internal/base/mail/mailpit"
 	"usher/internal/base/sms"
@@ -16,6 +18,7 @@ import (
 	"usher/internal/domain/reservation"
 	"usher/internal/domain/run"
 	"usher/internal/domain/seating"
+	"usher/internal/domain/testdb"
 	"usher/internal/edge/job"
 )
 
@@ -143,7 +146,7 @@ func TestSendReminders_Moved(t *testing.T) {
 	h.equal("told twice that it moved, and reminded once", len(to.subjects("awa@example.org")), 3)
 }
 
-// Who gave their ticket back, whose seat was taken back, or whose event does not take place is not reminded: neither planned nor, when it was
+// Who gave their ticket back, or whose event does not take place is not reminded: neither planned nor, when it was
 // planned before, sent.
 func TestSendReminders_Cancelled(t *testing.T) {
 	t.Parallel()
@@ -222,6 +225,71 @@ select 2, 1, candidate_id, 'change', 'claim', id, '2026-06-01', 2, 'pending', 'u
 	h.equal("reminded", h.twice("send-reminders").Changed, 0)
 }
 
+// Who was told of a move by no message at all was not told: they are named anew, and reminded as soon as they have an address.
+func TestSendReminders_MovedAndNotTold(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.exec(`update claim set released_at = clock(), release_reason = 'by_hand' where candidate_id in (1, 2)`)
+	r := h.tickets("S1", "", "A1")
+	h.at(examBegins.Add(-23 * time.Hour))
+	if p := h.twice("send-reminders"); p.Changed != 0 || p.Refused != 1 {
+		t.Errorf("before the day of the play: %+v", p)
+	}
+	h.at(playBegins.Add(-23 * time.Hour))
+	_, err := reservation.MoveSitting(t.Context(), h.db, administrator, "play", "S1", seating.EventSittingMove{StartsAt: playBegins.Add(-30 * time.Minute)})
+	must(t, err)
+	h.exec(`update sitting set starts_at = starts_at + interval '1 hour', revision = 2 where reference = 'X1'`) // and its candidate is told
+	h.exec(`
+insert into notice (organisation_id, campaign_id, candidate_id, kind, subject, subject_id, on_date, revision, email_state, sms_state)
+select 2, 1, candidate_id, 'change', 'claim', id, '2026-06-01', 2, 'failed', 'unreachable' from claim where candidate_id = 3`)
+	h.equal("told of the move", h.texts(`select email_state || ' ' || sms_state from notice where kind = 'tickets_moved'`), []string{"unreachable unreachable"})
+	if p := h.run("send-reminders"); p.Changed != 0 || p.Refused != 2 {
+		t.Errorf("whom nothing reached: %+v", p)
+	}
+	h.equal("named", h.texts(`select reference from refusal group by reference order by reference = 'A3' desc`), []string{"A3", r.Reference})
+	h.exec(`update candidate set email = 'a3@example.org' where reference = 'A3'`)
+	h.exec(`update reservation set email = 'awa@example.org'`)
+	if p := h.twice("send-reminders"); p.Changed != 2 || p.Refused != 0 {
+		t.Errorf("once they have an address: %+v", p)
+	}
+}
+
+// What a buyer was told of one sitting that moved is no reminder of another one in the same cart.
+func TestSendReminders_AnotherOfTheCartMoved(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.exec(`update claim set released_at = clock(), release_reason = 'by_hand' where candidate_id is not null`)
+	r, err := h.desk.Hold(t.Context(), reservation.Buyer, reservation.Request{Key: h.key(), Locale: "fr", Parts: []reservation.Part{
+		{Event: "play", Sitting: "S1", Seats: []reservation.Ticket{{Seat: "A1", Kind: "full"}}},
+		{Event: "play", Sitting: "S2", Seats: []reservation.Ticket{{Seat: "A2", Kind: "full"}}},
+	}})
+	must(t, err)
+	h.pay(r, "awa@example.org")
+	h.at(playBegins.Add(-23 * time.Hour))
+	move := func(sitting string, to time.Time) {
+		_, err := reservation.MoveSitting(t.Context(), h.db, administrator, "play", sitting, seating.EventSittingMove{StartsAt: to})
+		must(t, err)
+	}
+	move("S2", playBegins.AddDate(0, 0, 21))
+	h.equal("reminded of the first", h.twice("send-reminders").Changed, 1)
+	move("S1", playBegins.Add(-time.Hour))
+	h.equal("that the first moved is their reminder", h.twice("send-reminders").Changed, 0)
+}
+
+// Claims of two organisations may have one number: each person is named as who they are.
+func TestSendReminders_OneNumberInTwoOrganisations(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.exec(`update claim set released_at = clock(), release_reason = 'by_hand' where candidate_id in (1, 2)`)
+	r := h.tickets("S1", "", "A1")
+	h.exec(`update claim set id = 3 where organisation_id = 1`)
+	h.at(examBegins.Add(-11 * time.Hour))
+	if p := h.run("send-reminders"); p.Refused != 2 {
+		t.Errorf("%+v", p)
+	}
+	h.equal("named", h.texts(`select reference from refusal group by reference order by reference = 'A3' desc`), []string{"A3", r.Reference})
+}
+
 // Whoever gets an address in time is reminded after all; a person at fault is named and stops nobody.
 func TestSendReminders_ItemAtFault(t *testing.T) {
 	t.Parallel()
@@ -252,22 +320,53 @@ func TestSendReminders_Wait(t *testing.T) {
 		[]string{"waiting unreachable", "unreachable waiting", "unreachable unreachable"})
 }
 
-// Without the unique key of notices, two scans at once remind twice.
-func TestSendReminders_WithoutTheKey(t *testing.T) {
+// Two scans that look at the same moment remind once: the second waits for the key of the first, and finds that theirs is there. Over a key by
+// which nothing is alike, the same two remind twice.
+func TestSendReminders_TwoAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	h.tickets("S1", "awa@example.org", "A1")
-	h.at(playBegins.Add(-2 * time.Hour))
-	insert := `
-insert into notice (organisation_id, reservation_id, kind, subject, subject_id, on_date, revision, email_state, sms_state)
-select organisation_id, reservation_id, 'reminder', 'reminder', id, '2026-06-01', 1, 'pending', 'unreachable' from claim where reservation_id is not null`
-	h.exec(insert)
-	if _, err := h.owner.Exec(t.Context(), insert); err == nil {
-		t.Error("the key let a second one through")
+	for name, c := range map[string]struct {
+		without bool
+		want    []string
+	}{
+		"with the key":    {false, []string{"reminder"}},
+		"without the key": {true, []string{"reminder", "reminder"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			r := h.tickets("S1", "awa@example.org", "A1")
+			h.at(playBegins.Add(-2 * time.Hour))
+			if c.without {
+				h.exec(`create function never_alike(integer, integer) returns integer language sql immutable as $$ select case when $1 < $2 then -1 else 1 end $$`)
+				h.exec(`create operator class never_alike for type integer using btree as
+operator 1 <, operator 2 <=, operator 3 <>, operator 4 >=, operator 5 >, function 1 never_alike(integer, integer)`)
+				h.exec(`alter table notice drop constraint notice_once`)
+				h.exec(`create unique index on notice (organisation_id, subject, subject_id, kind, on_date, revision never_alike)`)
+			}
+			theirs := notice.Reminder{OrganisationID: 1, ClaimID: h.read(r).Lines[0].ClaimID}
+			remind := func(tx pgx.Tx) error {
+				_, _, err := notice.Remind(t.Context(), tx, []notice.Reminder{theirs})
+				return err
+			}
+			second := make(chan error, 1)
+			must(t, h.db.Tx(t.Context(), []int64{1}, func(tx pgx.Tx) error {
+				if err := remind(tx); err != nil {
+					return err
+				}
+				var pid int32
+				if err := tx.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&pid); err != nil {
+					return err
+				}
+				go func() { second <- h.db.Tx(t.Context(), []int64{1}, remind) }()
+				return testdb.Until(t, "the second waits, or is through", func() (stands bool, err error) {
+					err = h.owner.QueryRow(t.Context(), `select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))`, pid).Scan(&stands)
+					return stands || len(second) > 0, err
+				})
+			}))
+			must(t, <-second)
+			h.equal("reminded", h.texts(`select kind from notice where kind = 'reminder'`), c.want)
+		})
 	}
-	h.exec(`alter table notice drop constraint notice_once`)
-	h.exec(insert)
-	h.equal("without it", h.texts(`select kind from notice where kind = 'reminder'`), []string{"reminder", "reminder"})
 }
 
 // An SMS is complete without a link, in the reader's language and with the clocks of the place, and as short as what it has to say.
