@@ -147,7 +147,14 @@ type UniqueResult struct {
 	Removed    bool            // an invalid index that an earlier attempt had left
 	Tries      int             // to attach it
 	Strangers  []string        // unique indexes of the table that are invalid, forbid nothing for certain, and are somebody else's
+	Leftover   string          // an index of an earlier attempt, which the next one removes, or attaches where Resumed says so; of a look
+	Left       int64           // rows that a repair would leave alike; of a trial
+	Untold     bool            // the trial could not tell in time whether there are more of them
 }
+
+// IndexHolds is the condition under which a row x of pg_index is relied on: it has read the whole table, each writer keeps it, and
+// nobody is removing it.
+const IndexHolds = "x.indisvalid and x.indisready and x.indislive"
 
 // AddUnique makes rows unique in a table that is in use: reads and writes go on all the while. Duplicates are refused with the largest
 // groups named, or repaired when a repair is given; the index is built concurrently; it is looked at whether it is valid; it is
@@ -161,25 +168,50 @@ func AddUnique(ctx context.Context, config *pgx.ConnConfig, key UniqueKey, repai
 		return UniqueResult{}, err
 	}
 	defer b.close(ctx)
+	err = b.work(ctx, repair)
+	return b.result, b.inWords(ctx, err)
+}
+
+// work makes the key, from wherever an earlier attempt came to.
+func (b *builder) work(ctx context.Context, repair *UniqueRepair) error {
 	if err := b.alone(ctx); err != nil {
-		return UniqueResult{}, err
+		return err
 	}
 	if err := b.look(ctx); err != nil || b.result.Already {
-		return b.result, err
+		return err
 	}
 	if !b.result.Resumed {
 		if err := b.removeLeftover(ctx); err != nil {
-			return b.result, err
+			return err
 		}
 		if err := b.settleDuplicates(ctx, repair); err != nil {
-			return b.result, err
+			return err
 		}
 		if err := b.build(ctx); err != nil {
-			return b.result, err
+			return err
 		}
 	}
 	b.tell(UniqueStep{At: UniqueBuilt})
-	return b.result, b.attach(ctx)
+	return b.attach(ctx)
+}
+
+// inWords says of a session that somebody else ended what is to be done, and of every refusal what was repaired before it.
+func (b *builder) inWords(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	refused, told := problem.Of(err)
+	if !told {
+		if code := codeOf(err); !b.conn.IsClosed() && !strings.HasPrefix(code, "57P") && code != "25P03" {
+			return err
+		}
+		refused = problem.Unavailable("unique_interrupted", problem.Facts{"table": b.key.Table}).Because(err)
+		err = refused
+	}
+	if b.result.Repaired > 0 {
+		refused.Facts["repaired"] = b.result.Repaired
+	}
+	return err
 }
 
 // LookForDuplicates tells what AddUnique would find, and changes nothing.
@@ -189,11 +221,28 @@ func LookForDuplicates(ctx context.Context, config *pgx.ConnConfig, key UniqueKe
 		return UniqueResult{}, err
 	}
 	defer b.close(ctx)
-	if err := b.look(ctx); err != nil || b.result.Already {
-		return b.result, err
+	if err := b.lookOnly(ctx); err != nil || b.result.Already {
+		return b.result, b.inWords(ctx, err)
 	}
 	b.result.Duplicates, err = b.duplicates(ctx)
-	return b.result, err
+	return b.result, b.inWords(ctx, err)
+}
+
+// lookOnly finds out what is there already, and names what an earlier attempt left, unless one is at work.
+func (b *builder) lookOnly(ctx context.Context) error {
+	if err := b.look(ctx); err != nil || !b.left {
+		return err
+	}
+	who, err := b.builders(ctx)
+	if err == nil && len(who) == 0 {
+		b.result.Leftover = b.key.buildingName()
+	}
+	return err
+}
+
+// DuplicatesRefused is how rows that are alike are refused: with their number, and the largest groups named.
+func DuplicatesRefused(key UniqueKey, found DuplicateGroups) *problem.Problem {
+	return key.refuseNamed("unique_duplicates", found)
 }
 
 // UniqueMigration is how a migration adds uniqueness to a table of an earlier one: as a step, since an index is not built
@@ -367,18 +416,27 @@ func (b *builder) alone(ctx context.Context) error {
 	if got {
 		return nil
 	}
+	who, err := b.builders(ctx)
+	if err != nil {
+		return err
+	}
+	return problem.Refused("unique_busy", problem.Facts{"table": b.key.Table, "who": written(who)})
+}
+
+// builders are the sessions that make a key of the table at this moment.
+func (b *builder) builders(ctx context.Context) ([]Blocker, error) {
 	rows, err := b.conn.Query(ctx, blockers+`
  where a.pid in (select l.pid from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 2
                     and l.classid = 'pg_class'::regclass and l.objid = $1
                     and l.database = (select oid from pg_database where datname = current_database()))`, b.oid)
 	if err != nil {
-		return fmt.Errorf("look who is at the table: %w", err)
+		return nil, fmt.Errorf("look who is at the table: %w", err)
 	}
 	who, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Blocker])
 	if err != nil {
-		return fmt.Errorf("look who is at the table: %w", err)
+		return nil, fmt.Errorf("look who is at the table: %w", err)
 	}
-	return problem.Refused("unique_busy", problem.Facts{"table": b.key.Table, "who": written(who)})
+	return who, nil
 }
 
 // blockers reads sessions; a condition on a follows.
@@ -407,7 +465,7 @@ type standing struct {
 func (b *builder) look(ctx context.Context) error {
 	rows, err := b.conn.Query(ctx, `
 select i.relname::text, exists (select from pg_constraint k where k.conindid = i.oid and k.conrelid = x.indrelid and k.contype in ('u', 'p')),
-       x.indisvalid and x.indisready and x.indislive,
+       `+IndexHolds+`,
        x.indpred is null and x.indexprs is null and x.indimmediate and (x.indnullsnotdistinct = $3 or x.indisprimary)
          and array(select a.attname::text from unnest(x.indkey[0:x.indnkeyatts - 1]) n join pg_attribute a on a.attrelid = x.indrelid and a.attnum = n order by 1)
              = array(select unnest($2::text[]) order by 1),
@@ -534,7 +592,10 @@ select values, rows, count(*) over (), (sum(rows - 1) over ())::bigint from foun
 
 // settleDuplicates ends with no duplicates in sight, or with a refusal that names them.
 func (b *builder) settleDuplicates(ctx context.Context, repair *UniqueRepair) error {
-	code := "unique_duplicates"
+	code, stuck := "unique_duplicates", false
+	if repair != nil {
+		code = "unique_repair_leaves"
+	}
 	for pass := 1; ; pass++ {
 		found, err := b.duplicates(ctx)
 		if err != nil {
@@ -546,23 +607,22 @@ func (b *builder) settleDuplicates(ctx context.Context, repair *UniqueRepair) er
 		if found.Groups == 0 {
 			return nil
 		}
-		if repair == nil || pass > mostRepairs || code != "unique_duplicates" {
-			return b.refuseNamed(code, found)
+		if repair == nil || pass > mostRepairs || stuck {
+			return b.key.refuseNamed(code, found)
 		}
 		changed, err := b.repair(ctx, *repair, found)
+		b.result.Repaired += changed
 		if err != nil {
 			return err
 		}
-		if b.result.Repaired += changed; changed == 0 { // unless somebody else did it meanwhile
-			code = "unique_repair_leaves"
-		}
+		stuck = changed == 0 // unless somebody else did it meanwhile
 	}
 }
 
-func (b *builder) refuseNamed(code string, found DuplicateGroups) error {
+func (k UniqueKey) refuseNamed(code string, found DuplicateGroups) *problem.Problem {
 	named := found.Largest[:min(mostNamed, len(found.Largest))]
 	return problem.Refused(code, problem.Facts{
-		"table": b.key.Table, "columns": append(slices.Clone(b.key.Columns), b.key.Expressions...), "groups": found.Groups, "surplus": found.Surplus,
+		"table": k.Table, "columns": append(slices.Clone(k.Columns), k.Expressions...), "groups": found.Groups, "surplus": found.Surplus,
 		"largest": strings.Join(written(named), "; "), "more": found.Groups > int64(len(named)),
 	})
 }
@@ -595,7 +655,7 @@ func (b *builder) build(ctx context.Context) error {
 		if looked != nil || left != nil {
 			return errors.Join(looked, left)
 		}
-		return b.refuseNamed("unique_duplicate_arrived", found)
+		return b.key.refuseNamed("unique_duplicate_arrived", found)
 	case "55P03": // and so the removing waits for the same transactions, most likely in vain
 		facts := problem.Facts{"table": b.key.Table, "minutes": int(b.limits.Patience.Minutes()), "who": written(waited()), "left": ""}
 		if left != nil {
@@ -620,7 +680,7 @@ func (b *builder) tidy(ctx context.Context) error {
 func (b *builder) checkValid(ctx context.Context) error {
 	index := pgx.Identifier{"public", b.key.buildingName()}.Sanitize()
 	var valid bool
-	err := b.conn.QueryRow(ctx, `select indisvalid and indisready and indislive from pg_index where indexrelid = $1::text::regclass`, index).Scan(&valid)
+	err := b.conn.QueryRow(ctx, "select "+IndexHolds+" from pg_index x where x.indexrelid = $1::text::regclass", index).Scan(&valid)
 	if err != nil {
 		return fmt.Errorf("look at the index that was built: %w", err)
 	}

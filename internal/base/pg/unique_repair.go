@@ -21,7 +21,8 @@ const (
 )
 
 // TryRepair executes what AddUnique would do about duplicates, in the same parts, and rolls each of them back: Repaired is the number
-// of rows that would change. Parts that belong to each other are tried apart, so what a later one would find changed it does not see.
+// of rows that would change, Left that of those which would be alike all the same. Parts that belong to each other are tried apart, so
+// what a later one would find changed it does not see.
 func TryRepair(ctx context.Context, config *pgx.ConnConfig, key UniqueKey, rule UniqueRepair) (UniqueResult, error) {
 	b, err := connectUnique(ctx, config, key, UniqueLimits{}, nil)
 	if err != nil {
@@ -29,13 +30,15 @@ func TryRepair(ctx context.Context, config *pgx.ConnConfig, key UniqueKey, rule 
 	}
 	defer b.close(ctx)
 	b.trying = true
-	if err := b.look(ctx); err != nil || b.result.Already {
-		return b.result, err
+	if err := b.lookOnly(ctx); err != nil || b.result.Already {
+		return b.result, b.inWords(ctx, err)
 	}
 	if b.result.Duplicates, err = b.duplicates(ctx); err != nil || b.result.Duplicates.Groups == 0 {
-		return b.result, err
+		return b.result, b.inWords(ctx, err)
 	}
-	b.result.Repaired, err = b.repair(ctx, rule, b.result.Duplicates)
+	would, err := b.repair(ctx, rule, b.result.Duplicates)
+	err = b.inWords(ctx, err) // before anything counts as repaired
+	b.result.Repaired = would
 	return b.result, err
 }
 
@@ -105,10 +108,15 @@ func (b *builder) repairPart(ctx context.Context, rule UniqueRepair, from, to in
 			if _, err := tx.Exec(ctx, "set local statement_timeout = "+millis(repairedWithin)); err != nil {
 				return err
 			}
-			if changed, err = b.applyRule(ctx, tx, rule, alike, from, to); err == nil && b.trying {
-				return errTried
+			if changed, err = b.applyRule(ctx, tx, rule, alike, from, to); err != nil || !b.trying {
+				return err
 			}
-			return err
+			if err := b.leftAlike(ctx, tx); codeOf(err) == "57014" && ctx.Err() == nil {
+				b.result.Untold = true
+			} else if err != nil {
+				return err
+			}
+			return errTried
 		})
 		if errors.Is(err, errTried) {
 			return changed, nil
@@ -161,6 +169,32 @@ select count(*) from pg_temp.usher_locked l
 	return tag.RowsAffected(), nil
 }
 
+// leftAlike adds up, inside a part that is tried, the rows too many that the rule left as they were, and those that it changed into
+// something that is like others.
+func (b *builder) leftAlike(ctx context.Context, tx pgx.Tx) error {
+	var untouched, changed int64
+	if err := tx.QueryRow(ctx, `
+select count(*) from pg_temp.usher_locked l
+ where l.usher_rank > $1 and exists (select from `+b.key.table()+` t where t.ctid = l.usher_now)`, pgx.QueryExecModeExec, 1).Scan(&untouched); err != nil {
+		return fmt.Errorf("look what the repair leaves: %w", err)
+	}
+	b.result.Left += untouched
+	parts := strings.Join(b.key.parts(), ", ")
+	mine := b.key.rows() + " and t.xmin = pg_current_xact_id()::xid"
+	from := b.key.table() + " t where " + b.key.rows()
+	if !b.key.NullsNotDistinct { // few rows to compare with; nothing is in a list because it is nothing, and then all are compared
+		from += " and (" + parts + ") in (select " + parts + " from " + b.key.table() + " t where " + mine + ")"
+	}
+	if err := tx.QueryRow(ctx, `
+select coalesce(sum(mine), 0)::bigint from (
+  select count(*) filter (where t.xmin = pg_current_xact_id()::xid) as mine from `+from+` group by `+parts+` having count(*) > $1) g`, pgx.QueryExecModeExec, 1).
+		Scan(&changed); err != nil {
+		return fmt.Errorf("look what the repair leaves: %w", err)
+	}
+	b.result.Left += changed
+	return nil
+}
+
 // changes counts the rows of the table that this transaction changed or removed, by whichever part of a statement; rows of other tables
 // that it points elsewhere are the caller's affair. The server's own counts may begin before the transaction: only differences tell.
 func (b *builder) changes(ctx context.Context, tx pgx.Tx) (n int64, err error) {
@@ -168,22 +202,18 @@ func (b *builder) changes(ctx context.Context, tx pgx.Tx) (n int64, err error) {
 	return n, err
 }
 
-// alike joins rows with the groups that they belong to. Only equality is fast on a large table; where rows without a value are alike
-// too, it is that of their texts, for which nothing equals nothing.
+// alike tells of a row where one of a group stood that it still is of it, as the key compares: 1.0 and 1.00 are one number.
 func (k UniqueKey) alike() string {
-	var conditions, texts, keys []string
+	equal := " = "
+	if k.NullsNotDistinct {
+		equal = " is not distinct from "
+	}
+	var conditions []string
 	for i, part := range k.Columns {
-		column, key := "t."+pgx.Identifier{part}.Sanitize(), "k.usher_key_"+strconv.Itoa(i)
-		conditions = append(conditions, column+" = "+key)
-		texts, keys = append(texts, column+"::text"), append(keys, key+"::text")
+		conditions = append(conditions, "t."+pgx.Identifier{part}.Sanitize()+equal+"k.usher_key_"+strconv.Itoa(i))
 	}
 	for i, expression := range k.Expressions { // names of the table alone: the groups have none of them
-		key := "k.usher_key_" + strconv.Itoa(len(k.Columns)+i)
-		conditions = append(conditions, "("+expression+") = "+key)
-		texts, keys = append(texts, "("+expression+")::text"), append(keys, key+"::text")
-	}
-	if k.NullsNotDistinct {
-		return "array[" + strings.Join(texts, ", ") + "] = array[" + strings.Join(keys, ", ") + "]"
+		conditions = append(conditions, "("+expression+")"+equal+"k.usher_key_"+strconv.Itoa(len(k.Columns)+i))
 	}
 	return strings.Join(conditions, " and ")
 }

@@ -37,16 +37,30 @@ func (c dbUnique) Run(s *session) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	result, err := schema.AddUnique(s.ctx, s.url, wanted, s.tellUnique)
+	result, err := schema.AddUnique(s.ctx, s.url, wanted, s.uniqueTeller())
 	if err != nil {
 		return err
 	}
 	if s.line.JSON {
-		return s.answer(answerUnique(c, wanted.Key, result))
+		err = s.answer(answerUnique(c, wanted.Key, result))
+	} else {
+		s.printUnique(c, wanted.Key, result)
 	}
+	switch {
+	case err != nil || result.Already || !c.DryRun || result.Duplicates.Groups == 0:
+		return err
+	case c.Repair == "":
+		return pg.DuplicatesRefused(wanted.Key, result.Duplicates)
+	case result.Left > 0:
+		return problem.Refused("unique_repair_would_leave", problem.Facts{"table": c.Table, "columns": wanted.Key.Columns, "left": result.Left, "would": result.Repaired})
+	}
+	return nil
+}
+
+func (s *session) printUnique(c dbUnique, key pg.UniqueKey, result pg.UniqueResult) {
 	facts := map[string]any{
-		"table": c.Table, "columns": wanted.Key.Columns, "name": result.Name, "repaired": "", "removed": result.Removed, "resumed": result.Resumed,
-		"groups": result.Duplicates.Groups, "surplus": result.Duplicates.Surplus,
+		"table": c.Table, "columns": key.Columns, "name": result.Name, "repaired": "", "removed": result.Removed, "resumed": result.Resumed,
+		"groups": result.Duplicates.Groups, "surplus": result.Duplicates.Surplus, "untold": result.Untold, "index": result.Leftover,
 	}
 	if result.Repaired > 0 {
 		facts["repaired"] = result.Repaired
@@ -62,10 +76,12 @@ func (c dbUnique) Run(s *session) error {
 	default:
 		s.say("cli_unique_done", facts)
 	}
+	if result.Leftover != "" {
+		s.say("cli_unique_leftover", facts)
+	}
 	for _, index := range result.Strangers {
 		s.say("cli_unique_stranger", map[string]any{"table": c.Table, "index": index})
 	}
-	return nil
 }
 
 // splitList takes the parts between commas, without the spaces around them and without empty ones.
@@ -87,18 +103,28 @@ func (s *session) listDuplicates(found pg.DuplicateGroups) {
 	s.table([]string{"cli_unique_values", "cli_unique_rows"}, rows, 2)
 }
 
-// tellUnique says on a terminal what takes its time, and everywhere who keeps it waiting.
-func (s *session) tellUnique(step pg.UniqueStep) {
-	if !isTerminal(s.stderr) && step.At != pg.UniqueWaits && step.At != pg.UniqueEvaded {
-		return
+// uniqueTeller says on a terminal what takes its time, and everywhere who keeps it waiting: of each of them once, and not at each look
+// or attempt.
+func (s *session) uniqueTeller() func(pg.UniqueStep) {
+	last := ""
+	return func(step pg.UniqueStep) {
+		waits := step.At == pg.UniqueWaits || step.At == pg.UniqueEvaded
+		if !waits && !isTerminal(s.stderr) {
+			return
+		}
+		who := make([]string, len(step.Waits))
+		for i, one := range step.Waits {
+			who[i] = one.String()
+		}
+		if reason := fmt.Sprint(step.At, who); waits && reason == last {
+			return
+		} else if waits {
+			last = reason
+		}
+		fmt.Fprintln(s.stderr, s.voice.Say("cli_unique_at_"+string(step.At), map[string]any{
+			"surplus": step.Surplus, "who": who, "try": step.Try, "tries": pg.UsualUniqueLimits.Tries,
+		}))
 	}
-	who := make([]string, len(step.Waits))
-	for i, one := range step.Waits {
-		who[i] = one.String()
-	}
-	fmt.Fprintln(s.stderr, s.voice.Say("cli_unique_at_"+string(step.At), map[string]any{
-		"surplus": step.Surplus, "who": who, "try": step.Try, "tries": pg.UsualUniqueLimits.Tries,
-	}))
 }
 
 // uniqueAnswer is what came of a key, as programs read it.
@@ -113,13 +139,16 @@ type uniqueAnswer struct {
 	Removed  bool     `json:"removed"`
 	Tries    int      `json:"tries"`
 	pg.DuplicateGroups
-	Invalid []string `json:"invalid"` // unique indexes of the table that forbid nothing for certain, and that somebody else left
+	Left     int64    `json:"left"`     // rows that the repair would leave alike
+	Untold   bool     `json:"untold"`   // there may be more of them
+	Leftover string   `json:"leftover"` // an index of an earlier attempt, which the next one removes or, where resumed says so, attaches
+	Invalid  []string `json:"invalid"`  // unique indexes of the table that forbid nothing for certain, and that somebody else left
 }
 
 func answerUnique(c dbUnique, key pg.UniqueKey, r pg.UniqueResult) uniqueAnswer {
 	answer := uniqueAnswer{
 		Table: c.Table, Columns: key.Columns, Name: r.Name, DryRun: c.DryRun, Already: r.Already, Repaired: r.Repaired, Resumed: r.Resumed, Removed: r.Removed,
-		Tries: r.Tries, DuplicateGroups: r.Duplicates, Invalid: append([]string{}, r.Strangers...),
+		Tries: r.Tries, DuplicateGroups: r.Duplicates, Left: r.Left, Untold: r.Untold, Leftover: r.Leftover, Invalid: append([]string{}, r.Strangers...),
 	}
 	if answer.Largest == nil {
 		answer.Largest = []pg.DuplicateGroup{}
