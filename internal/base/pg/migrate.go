@@ -10,6 +10,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,6 +30,12 @@ type Migrations struct {
 	Files fs.FS
 	Steps map[int64]Step
 }
+
+// How long a node waits for another one that migrates: an index over years of rows is built in one of its steps.
+const (
+	migrationWaits = 6 * time.Hour
+	migrationLooks = 2 * time.Second
+)
 
 // Migrate brings the database to the schema of this release, when the user of config may; several
 // nodes at once are put in a row by a lock. A lesser user only checks that nothing is missing.
@@ -118,7 +125,7 @@ func provider(ctx context.Context, config *pgx.ConnConfig, migrations Migrations
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare the migration: %w", err)
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(uint64(migrationLooks/time.Second), uint64(migrationWaits/migrationLooks)))
 	if err != nil {
 		pool.Close()
 		return nil, nil, fmt.Errorf("prepare the migration: %w", err)

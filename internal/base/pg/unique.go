@@ -152,6 +152,9 @@ type UniqueResult struct {
 	Untold     bool            // the trial could not tell in time whether there are more of them
 }
 
+// UniqueBuilding is how the name of an index ends until it is valid and attached.
+const UniqueBuilding = "_usher_building"
+
 // IndexHolds is the condition under which a row x of pg_index is relied on: it has read the whole table, each writer keeps it, and
 // nobody is removing it.
 const IndexHolds = "x.indisvalid and x.indisready and x.indislive"
@@ -318,7 +321,7 @@ func clip(name, ending string) string {
 }
 
 // buildingName is the name of the index until it is valid and attached: by it an earlier attempt is known.
-func (k UniqueKey) buildingName() string { return clip(k.Name, "_usher_building") }
+func (k UniqueKey) buildingName() string { return clip(k.Name, UniqueBuilding) }
 
 // isIndex tells whether the key cannot be a constraint.
 func (k UniqueKey) isIndex() bool { return k.Where != "" || len(k.Expressions) > 0 }

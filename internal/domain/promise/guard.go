@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"usher/internal/base/pg"
 )
 
 // Guard is a unique index, a constraint or a trigger that keeps a promise in the database.
@@ -26,7 +28,7 @@ func Missing(ctx context.Context, tx pgx.Tx, guards []Guard) (missing []int, err
 select w.nth::int - 1 from unnest($1::text[], $2::text[]) with ordinality w(name, covers, nth)
  where not exists (select from pg_class i join pg_index x on x.indexrelid = i.oid
                     where i.relname = w.name and i.relnamespace = 'public'::regnamespace
-                      and x.indisunique and x.indisvalid and x.indisready and x.indislive
+                      and x.indisunique and `+pg.IndexHolds+`
                       and replace(pg_get_indexdef(i.oid), ' USING btree', '')
                           = 'CREATE UNIQUE INDEX ' || w.name || ' ON public.' || w.covers)
    and not exists (select from pg_constraint k join pg_class t on t.oid = k.conrelid

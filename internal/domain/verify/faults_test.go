@@ -28,6 +28,10 @@ func copied(where, seatNumber, seatLabel string) string {
 select organisation_id, sitting_id, places, ` + seatNumber + `, ` + seatLabel + `, exam_id, candidate_id, run_id, event_id, reservation_id, line_number from claim ` + where
 }
 
+// beingBuilt leaves an index as it is while pg.AddUnique builds it; only who does so also holds a lock.
+const beingBuilt = `create unique index claim_x_usher_building on claim (organisation_id, id);
+update pg_index set indisvalid = false where indexrelid = 'claim_x_usher_building'::regclass`
+
 // windowOf inserts a window of the task, of a day so many days ago.
 func windowOf(daysAgo, state, counters string) string {
 	day := `(clock() at time zone 'UTC')::date - ` + daysAgo
@@ -148,4 +152,6 @@ select organisation_id, digest, day + 5, day + 5, rows, rows_digest, mixture, se
 	{"organisations_apart", "table_not_fenced", "claim", false, `alter table claim disable row level security`},
 	{"guards_there", "guard_missing", "claim_seat_key", false, `drop index claim_seat_key`},
 	{"guards_there", "guard_idle", "payment", false, `alter table payment disable trigger payment_keeps_paid_minor`},
+	{"guards_there", "guard_idle", "claim_x_usher_building", false, beingBuilt},
+	{"guards_there", "guard_building", "claim_x_usher_building", true, beingBuilt + `; select pg_advisory_xact_lock('pg_class'::regclass::oid::int, 'claim'::regclass::oid::int)`},
 }

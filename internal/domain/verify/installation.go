@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -100,25 +101,35 @@ func guarded(all []promise.Promise) promise.Promise {
 	}
 }
 
-// lookForIdle names the constraints, indexes and triggers that exist and are not in force.
+// lookForIdle names the constraints, indexes and triggers that exist and are not in force. An index that somebody is building at this
+// moment will be: whoever does so holds the lock by which pg.AddUnique keeps others from the table.
 func lookForIdle(ctx context.Context, tx pgx.Tx, found *promise.Found, most int) error {
 	rows, err := tx.Query(ctx, `
-select name, of_table from (
-  select i.relname::text as name, t.relname::text as of_table from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
-   where t.relnamespace = 'public'::regnamespace and not (x.indisvalid and x.indisready)
+select name, of_table, building from (
+  select i.relname::text as name, t.relname::text as of_table,
+         i.relname like '%' || $2 and exists (
+           select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 2 and l.classid = 'pg_class'::regclass and l.objid = t.oid
+                                    and l.database = (select oid from pg_database where datname = current_database())) as building
+    from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
+   where t.relnamespace = 'public'::regnamespace and not (`+pg.IndexHolds+`)
    union all
-  select k.conname::text, t.relname::text from pg_constraint k join pg_class t on t.oid = k.conrelid
+  select k.conname::text, t.relname::text, false from pg_constraint k join pg_class t on t.oid = k.conrelid
    where t.relnamespace = 'public'::regnamespace and not k.convalidated and k.conname <> all($1)
    union all
-  select coalesce(k.conname, g.tgname)::text, t.relname::text from pg_trigger g join pg_class t on t.oid = g.tgrelid left join pg_constraint k on k.oid = g.tgconstraint
+  select coalesce(k.conname, g.tgname)::text, t.relname::text, false from pg_trigger g join pg_class t on t.oid = g.tgrelid left join pg_constraint k on k.oid = g.tgconstraint
    where t.relnamespace = 'public'::regnamespace and g.tgenabled not in ('O', 'A')) w
- group by name, of_table order by of_table collate "C", name collate "C"`, notYetValid)
+ group by name, of_table, building order by of_table collate "C", name collate "C"`, notYetValid, strings.ReplaceAll(pg.UniqueBuilding, "_", `\_`))
 	if err != nil {
 		return fmt.Errorf("look for what is not in force: %w", err)
 	}
 	var name, table string
-	_, err = pgx.ForEachRow(rows, []any{&name, &table}, func() error {
-		found.Name(promise.Example{Code: "guard_idle", Broken: true, Facts: problem.Facts{"guard": name, "table": table}}, most)
+	var building bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &table, &building}, func() error {
+		code := "guard_idle"
+		if building {
+			code = "guard_building"
+		}
+		found.Name(promise.Example{Code: code, Broken: !building, Facts: problem.Facts{"guard": name, "table": table}}, most)
 		return nil
 	})
 	if err != nil {
