@@ -101,7 +101,8 @@ func (e *DateEvidence) Order() (DateOrder, Basis) {
 // writtenDate is a cell cut into its parts, before anybody has said which is the month.
 type writtenDate struct {
 	text          string
-	yearFirst     bool
+	yearFirst     bool // or the month is named: no order is needed
+	shortYear     bool // of two digits
 	year          int
 	first, second int
 	clock         string
@@ -115,6 +116,12 @@ var (
 func readDate(cell string) (writtenDate, error) {
 	text := Clean(cell)
 	m := dateShape.FindStringSubmatch(text)
+	if named, ok := readNamed(text); ok {
+		if named.shortYear {
+			return writtenDate{}, &Error{Code: TwoDigitYear, Value: text}
+		}
+		return named, nil
+	}
 	if m == nil || m[2] != m[4] {
 		return writtenDate{}, &Error{Code: NotADate, Value: text}
 	}

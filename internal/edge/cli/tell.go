@@ -438,6 +438,9 @@ func (s *session) showTold(campaign, again string, readied notice.Readied, all [
 	s.say("cli_told_counts", map[string]any{
 		"told": counts.Told, "pending": counts.Pending, "waiting": counts.Waiting, "untold": counts.Untold, "written": unlessNone(counts.Written),
 	})
+	if counts.Written > 0 {
+		s.say("cli_told_written", map[string]any{"campaign": i18n.ShellWord(campaign)})
+	}
 	if again != "" {
 		return nil
 	}
