@@ -156,6 +156,23 @@ func (b *book) settled(key string, ids []int64, want ...string) {
 	if !slices.Equal(got, want) {
 		b.Errorf("settled in %s: %q, want %q", key, got, want)
 	}
+	b.kept(ids)
+}
+
+// kept looks that the promises over months find nothing in what the program did.
+func (b *book) kept(ids []int64) {
+	b.Helper()
+	for _, p := range Promises() {
+		b.must(b.db.Read(b.Context(), ids, func(tx pgx.Tx) error {
+			found, err := p.Ask(b.Context(), tx, ids, 5)
+			for _, e := range found.Examples {
+				if e.Broken && e.Code != "sale_unwritten" { // some reservations here are written as nobody sold them
+					b.Errorf("%s: %+v", p.Name, e)
+				}
+			}
+			return err
+		}))
+	}
 }
 
 // entries are what the statements of an organisation say, each as "2026-10 EUR sale 10000 10".

@@ -20,7 +20,7 @@ func Promises() []promise.Promise {
 			{Name: "statement_adds_up", Over: "trigger statement"},
 			{Name: "entry_adds_up", Over: "trigger entry"},
 		}},
-		{Name: "months_whole", Statement: of["months_whole"], Guards: []promise.Guard{
+		{Name: "months_whole", Statement: withMovements(of["months_whole"]), Guards: []promise.Guard{
 			{Name: "reservation_sold", Over: "trigger reservation"},
 			{Name: "line_goes_back", Over: "trigger line"},
 		}},

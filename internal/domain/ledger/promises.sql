@@ -19,34 +19,27 @@ select true, 'month_unchained', s.organisation_id, jsonb_build_object('month', t
  where s.from_at <> s.ended_at or s.carried_minor <> s.carried_to
 
 -- promise: months_whole
--- What was sold and what was received in the span of a statement is what it says; whatever is written into it later is in no month.
-with spans as materialized (
-  select organisation_id, month, currency, from_at, until_at from statement where organisation_id = any($1)),
-sold as (
-  select s.organisation_id, s.month, s.currency, sum(t.price_minor)::bigint as minor
-    from spans s join ticket_sold t on t.organisation_id = s.organisation_id and t.currency = s.currency and t.at >= s.from_at and t.at < s.until_at
-   group by s.organisation_id, s.month, s.currency),
-received as (
-  select s.organisation_id, s.month, s.currency, sum(case when p.kind = 'reversed' then -p.amount_minor else p.amount_minor end)::bigint as minor
-    from spans s
-    join payment p on p.organisation_id = s.organisation_id and p.currency = s.currency and p.gateway_id is not null
-                  and p.recorded_at >= s.from_at and p.recorded_at < s.until_at
-    left join payment o on o.organisation_id = p.organisation_id and o.id = p.reverses_id
-   where 'received' in (p.kind, o.kind)
-   group by s.organisation_id, s.month, s.currency),
-entries as (
-  select organisation_id, month, currency, coalesce(sum(amount_minor) filter (where kind = 'sale'), 0)::bigint as sold,
-         coalesce(sum(amount_minor) filter (where kind in ('received', 'nobodys_received')), 0)::bigint as received
-    from entry where organisation_id = any($1) group by organisation_id, month, currency)
-select true, case when w.of = 'sold' then 'sale_in_no_month' else 'money_in_no_month' end, s.organisation_id,
-       jsonb_build_object('month', to_char(s.month, 'YYYY-MM'), 'there', jsonb_build_object('minor', w.there, 'currency', s.currency),
-                          'stated', jsonb_build_object('minor', w.stated, 'currency', s.currency))
-  from spans s
-  left join sold on (sold.organisation_id, sold.month, sold.currency) = (s.organisation_id, s.month, s.currency)
-  left join received on (received.organisation_id, received.month, received.currency) = (s.organisation_id, s.month, s.currency)
-  left join entries e on (e.organisation_id, e.month, e.currency) = (s.organisation_id, s.month, s.currency)
- cross join lateral (values ('sold', coalesce(sold.minor, 0), coalesce(e.sold, 0)), ('received', coalesce(received.minor, 0), coalesce(e.received, 0))) w(of, there, stated)
- where w.there <> w.stated
+-- What moved in the span of a statement is what its entries say, event by event; whatever is written into it later is in no month, and whatever
+-- was written into the statement by hand is nobody's.
+with due as materialized (
+  select s.organisation_id, s.month, s.currency, s.from_at, s.until_at, first.permyriad, first.most_minor
+    from statement s
+    left join commission_rate first on first.organisation_id = s.organisation_id and first.currency = s.currency and first.from_at = '-infinity'
+   where s.organisation_id = any($1)),
+
+-- movements
+
+differing as (
+  select organisation_id, month, currency, kind, sum(there)::bigint as there, sum(stated)::bigint as stated
+    from (select organisation_id, month, currency, kind, event_id, amount_minor as there, 0 as stated from entries
+          union all
+          select organisation_id, month, currency, kind, event_id, 0, amount_minor from entry where organisation_id = any($1)) e
+   group by organisation_id, month, currency, kind, event_id having sum(there) <> sum(stated))
+select true, case when w.kind = 'sale' then 'sale_in_no_month' when w.kind in ('received', 'nobodys_received') then 'money_in_no_month' else 'entry_differs' end,
+       w.organisation_id,
+       jsonb_build_object('month', to_char(w.month, 'YYYY-MM'), 'what', jsonb_build_object('word', 'ledger_' || w.kind),
+                          'there', jsonb_build_object('minor', w.there, 'currency', w.currency), 'stated', jsonb_build_object('minor', w.stated, 'currency', w.currency))
+  from differing w
  union all
 select true, 'sale_unwritten', r.organisation_id,
        jsonb_build_object('reference', r.reference, 'at', jsonb_build_object('at', r.confirmed_at, 'zone', o.time_zone))

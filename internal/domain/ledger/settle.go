@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,8 +34,16 @@ type Settled struct {
 	TimeZone       string `db:"-"`
 }
 
+//go:embed movements.sql
+var movementsSQL string
+
+// withMovements puts what moved into a statement that says of which spans.
+func withMovements(statement string) string { return strings.Replace(statement, "-- movements\n", movementsSQL, 1) }
+
 //go:embed settle.sql
-var settleSQL string
+var settleTemplate string
+
+var settleSQL = withMovements(settleTemplate)
 
 // Settle makes the statements of a month of the organisations, in one statement for all of them, and returns those that it made and those
 // that lack a commission. Months that were missed are settled first, each by itself. Of an organisation in which nothing moved, and which

@@ -22,6 +22,13 @@ const (
 	aWindow  = `insert into run (organisation_id, task, window_key, request, actor, zone, state, due_at, window_start, window_end, begun_at, lease_until, finished_at, counters) select 0, 'seal-things', `
 )
 
+// byHand writes an amount into a statement that is settled, so that it adds up still.
+func byHand(kind string) string {
+	return `insert into entry (organisation_id, month, currency, kind, event_id, amount_minor, pieces)
+select s.organisation_id, s.month, s.currency, '` + kind + `', e.id, 100, 1 from statement s left join event e on '` + kind + `' like '%commission%';
+update statement set net_minor = net_minor + entry_net('` + kind + `', 100)`
+}
+
 // copied inserts a claim like another one.
 func copied(where, seatNumber, seatLabel string) string {
 	return `insert into claim (organisation_id, sitting_id, places, seat_number, seat_label, exam_id, candidate_id, run_id, event_id, reservation_id, line_number)
@@ -124,6 +131,13 @@ select organisation_id, month, currency, time_zone, from_at, until_at, carried_m
 	{"months_add_up", "month_unchained", "XOF", false, `update statement set from_at = until_at - interval '1 day'`},
 	{"months_whole", "sale_in_no_month", "", false, `update ticket_sold set price_minor = price_minor + 1`},
 	{"months_whole", "money_in_no_month", "", false, `update payment set amount_minor = amount_minor + 1 where reservation_id is not null`},
+	{"months_whole", "entry_differs", "", false, byHand("commission")},
+	{"months_whole", "entry_differs", "", false, byHand("commission_back")},
+	{"months_whole", "entry_differs", "", false, byHand("ticket_refunded")},
+	{"months_whole", "entry_differs", "", false, byHand("ticket_charged_back")},
+	{"months_whole", "entry_differs", "", false, byHand("spared")},
+	{"months_whole", "entry_differs", "", false, byHand("dispute_fee")},
+	{"months_whole", "entry_differs", "", false, byHand("correction")},
 	{"months_whole", "sale_unwritten", "", false, `delete from ticket_sold`},
 	{"months_whole", "month_unsettled", "", true, `delete from entry; delete from statement`},
 
