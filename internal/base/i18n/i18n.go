@@ -46,12 +46,19 @@ type Word struct {
 // Quoted are texts and Words, each to be put between the quotation marks of the language.
 type Quoted []any
 
-var bundle = loadBundle()
+// bundles are the sentences of each language, read when it is first spoken: a command speaks one.
+var bundles = func() map[string]func() *goi18n.Bundle {
+	all := map[string]func() *goi18n.Bundle{}
+	for _, lang := range Languages {
+		all[lang] = sync.OnceValue(func() *goi18n.Bundle { return loadBundle(lang) })
+	}
+	return all
+}()
 
-func loadBundle() *goi18n.Bundle {
-	b := goi18n.NewBundle(language.English)
+func loadBundle(lang string) *goi18n.Bundle {
+	b := goi18n.NewBundle(language.Make(lang))
 	b.RegisterUnmarshalFunc("toml", toml.Unmarshal)
-	files, err := fs.Glob(locales, "locales/*.toml") // topic.language.toml
+	files, err := fs.Glob(locales, "locales/*."+lang+".toml") // topic.language.toml
 	for _, file := range files {
 		var content []byte
 		if err == nil {
@@ -105,7 +112,7 @@ func Speak(wanted ...string) Voice {
 }
 
 func voice(lang string) Voice {
-	return Voice{lang: lang, localizer: goi18n.NewLocalizer(bundle, lang)}
+	return Voice{lang: lang, localizer: goi18n.NewLocalizer(bundles[lang](), lang)}
 }
 
 // Lang is the language spoken.
