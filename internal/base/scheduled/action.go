@@ -1,6 +1,7 @@
 package scheduled
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"regexp"
@@ -55,7 +56,7 @@ const (
 func (a Action) Target() string {
 	target, host := a.Database, a.Host
 	if a.Port != "" {
-		host += ":" + a.Port
+		host = cmp.Or(host, "localhost") + ":" + a.Port
 	}
 	if host != "" && a.Database != "" {
 		target = host + "/" + a.Database

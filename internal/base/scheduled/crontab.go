@@ -24,8 +24,36 @@ func understands(when string) bool {
 	if when == "@reboot" || when == "@midnight" || when == "@annually" {
 		return true
 	}
-	_, err := fields.Parse(when)
+	_, err := fields.Parse(plain(when))
 	return err == nil
+}
+
+var (
+	longStep = regexp.MustCompile(`^\*/(\d+)$`)
+	anyOf    = regexp.MustCompile(`(\d*)~\d*`)
+)
+
+// plain writes for the parser what crons take and it does not: a step beyond the end, which is the first value, and a value that cron
+// chooses by chance.
+func plain(when string) string {
+	parts := strings.Fields(when)
+	if len(parts) != 5 {
+		return when
+	}
+	for i, most := range []int{59, 23, 31, 12, 7} {
+		if found := longStep.FindStringSubmatch(parts[i]); found != nil {
+			if step, err := strconv.Atoi(found[1]); err == nil && step > most {
+				parts[i] = []string{"0", "0", "1", "1", "0"}[i]
+			}
+		}
+		parts[i] = anyOf.ReplaceAllStringFunc(parts[i], func(one string) string {
+			if from, _, _ := strings.Cut(one, "~"); from != "" {
+				return from
+			}
+			return []string{"0", "0", "1", "1", "0"}[i]
+		})
+	}
+	return strings.Join(parts, " ")
 }
 
 // mostYears is after how many the days of the week, and of leap years, come round as they were.
@@ -37,8 +65,8 @@ func neverComes(when string) bool {
 		return false
 	}
 	// Where a day of the month and one of the week are given, cron runs on either; the parser reads both as one.
-	either := []string{when}
-	if parts := strings.Fields(when); len(parts) == 5 && strings.IndexAny(parts[2], "*?") != 0 && strings.IndexAny(parts[4], "*?") != 0 {
+	either := []string{plain(when)}
+	if parts := strings.Fields(either[0]); len(parts) == 5 && strings.IndexAny(parts[2], "*?") != 0 && strings.IndexAny(parts[4], "*?") != 0 {
 		ofMonth, ofWeek := slices.Clone(parts), slices.Clone(parts)
 		ofMonth[4], ofWeek[2] = "*", "*"
 		either = []string{strings.Join(ofMonth, " "), strings.Join(ofWeek, " ")}
@@ -61,7 +89,7 @@ var (
 	fiveFields = regexp.MustCompile(`^\s*((?:[-0-9*,/a-zA-Z~?#LWH()]+\s+){4}[-0-9*,/a-zA-Z~?#LWH()]+)\s+(.+)$`)
 	atWord     = regexp.MustCompile(`^\s*(@[a-z]+)\s+(.+)$`)
 	asUserWord = regexp.MustCompile(`^(\S+)\s+(.+)$`)
-	looksCron  = regexp.MustCompile(`^[-0-9*,/]+$`)
+	looksCron  = regexp.MustCompile(`^[-0-9*,/~]+$`)
 	legal      = regexp.MustCompile(`(?i)\bspdx\b|\bcopyright\b|\blicen[cs]ed? (?:under|as)\b`)
 	drawing    = regexp.MustCompile(`^[\s#|.*─│┌└├┬┴┼—\-+(]*(?:$|minute|hour|day|month|m h|min )`)
 )

@@ -216,6 +216,24 @@ func TestDoubles_NotByNameAlone(t *testing.T) {
 	}
 }
 
+// What one cron or another takes is not called wrong, nor what comes in a leap year or on a day of the week called impossible.
+func TestFind_Hours(t *testing.T) {
+	t.Parallel()
+	for when, want := range map[string]struct {
+		wrong bool
+		off   scheduled.Off
+	}{
+		"0 0 * * 7": {}, "0 0 * * mon-fri": {}, "*/90 * * * *": {}, "0~30 ~ * * *": {}, "0 0 29 feb *": {}, "0 0 31 2 1": {}, "0 0 31 */2 *": {}, "0 22-2 * * *": {}, "@annually": {}, "@reboot": {},
+		"0 0 31 4,6,9,11 *": {off: scheduled.OffNever}, "0 0 31 2 */2": {off: scheduled.OffNever}, "0 0 30 2 *": {off: scheduled.OffNever},
+		"60 * * * *": {wrong: true}, "0 0 0 * *": {wrong: true}, "@dayly": {wrong: true}, "0 0 * * xyz": {wrong: true},
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(when+" /opt/x.sh\n"))
+		if err != nil || len(found.Entries) != 1 || found.Entries[0].Wrong != want.wrong || found.Entries[0].Off != want.off {
+			t.Errorf("%s: %s, %v; want %+v", when, told(found, ""), err, want)
+		}
+	}
+}
+
 // A timer that its machine does not start, forbids or reads from elsewhere never runs. Where nothing is said of starting any, it is
 // meant to run.
 func TestFind_TimersThatAreNotStarted(t *testing.T) {

@@ -210,6 +210,9 @@ func stopped(dirs []string, dir, base string, u unit) Off {
 	if u.last("WantedBy") == "" && u.last("RequiredBy") == "" { // something else starts it
 		return ""
 	}
+	if filepath.Base(dir) == "user" { // each user says at home which of those are started
+		return ""
+	}
 	told := false
 	for _, d := range dirs {
 		wants, started := wanted(d, base)

@@ -19,7 +19,7 @@ type dbUnique struct {
 	Table      string `arg:"" help:"Table of the schema."`
 	Columns    string `arg:"" help:"Its columns, with commas between them; in a table of organisations organisation_id comes first."`
 	Name       string `help:"Name of the constraint; without it, one made of the table and the columns."`
-	DryRun     bool   `help:"Only list the rows that are alike; with --repair, also execute that and roll it back."`
+	DryRun     bool   `help:"Only list the rows that are alike, and end with 1 where there are any; with --repair, execute that, roll it back, and end with 1 where some would be left."`
 	Keep       string `help:"Which row of each group of duplicates stays: the first in this order, as recorded_at, id."`
 	Repair     string `help:"What becomes of the others: one statement that reads them from surplus, as: delete from seat t using surplus s where t.id = s.id."`
 	NullsAlike bool   `help:"Rows without a value are alike, too."`

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +47,7 @@ func (c scheduleAudit) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		found.Entries, found.Unread, found.Files = append(found.Entries, more.Entries...), append(found.Unread, more.Unread...), found.Files+more.Files
+		found.Entries, found.Unread, found.Files = append(found.Entries, notIn(found.Entries, more.Entries)...), append(found.Unread, more.Unread...), found.Files+more.Files
 	}
 	a := audit{found: found}
 	a.judged, a.doubles = job.Judge(found.Entries, s.line.Database)
@@ -121,6 +123,23 @@ func ownCrontab(ctx context.Context) (scheduled.Found, error) {
 		found.Entries[i].File = "crontab -l"
 	}
 	return found, err
+}
+
+// notIn leaves of the crontab of whoever asks the lines that do not stand in the same crontab where cron keeps it, if that was named,
+// too: they would double themselves.
+func notIn(all, own []scheduled.Entry) []scheduled.Entry {
+	who, err := user.Current()
+	if err != nil { // then nothing is known to be theirs
+		return own
+	}
+	type line struct{ when, command string }
+	kept := map[line]bool{}
+	for _, e := range all {
+		if e.Kind == scheduled.KindCrontab && e.User == who.Username {
+			kept[line{e.When, e.Command}] = true
+		}
+	}
+	return slices.DeleteFunc(own, func(e scheduled.Entry) bool { return kept[line{e.When, e.Command}] })
 }
 
 func (s *session) printAudit(a audit) {
