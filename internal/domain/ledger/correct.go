@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,7 +33,7 @@ func Correct(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.O
 	if err := account.Allow(actor, account.Charge); err != nil {
 		return of, false, err
 	}
-	c.Reason = strings.TrimSpace(c.Reason)
+	c.Reason = account.OneLine(c.Reason)
 	switch {
 	case c.Reason == "":
 		return of, false, problem.Invalid("reason_missing", nil)

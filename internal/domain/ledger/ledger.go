@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"usher/internal/base/i18n"
+	"usher/internal/domain/account"
 )
 
 // Account is one side of an entry.
@@ -22,6 +23,9 @@ const (
 	Organiser Account = "organiser" // of it, what is the organiser's
 	Usher     Account = "usher"     // of it, what the organiser owes for the tickets
 )
+
+// Accounts are all of them.
+var Accounts = []Account{Gateways, Buyers, Nobody, Organiser, Usher}
 
 // Kind is why an entry moves money; its words are ledger_<kind>.
 type Kind string
@@ -43,6 +47,28 @@ const (
 	CommissionBack    Kind = "commission_back"
 	Correction        Kind = "correction"
 )
+
+// Counted is what the pieces of an entry are; its words are ledger_counted_<counted>.
+type Counted string
+
+// What is counted.
+const (
+	Tickets     Counted = "tickets"
+	Movements   Counted = "movements" // of money
+	Corrections Counted = "corrections"
+)
+
+// Counts tells of what the pieces of a kind are the number.
+func (k Kind) Counts() Counted {
+	switch k {
+	case Sale, TicketRefunded, TicketChargedBack, Commission, CommissionBack:
+		return Tickets
+	case Correction:
+		return Corrections
+	default:
+		return Movements
+	}
+}
 
 // Kinds are all of them, in the order in which a statement has them: first what makes up what is left to the organiser, then what moved
 // at gateways.
@@ -87,6 +113,27 @@ type Statement struct {
 	PayableMinor   int64 // … together, if that is more than nothing
 	CarriedOnMinor int64 // … or less: the next statement begins with it
 	Entries        []Entry
+	Corrections    []Corrected          // of what the entry of that kind is the sum, at most MostExplained, the first first
+	Rates          []account.Commission // that were said by the end of the month, at most MostExplained, the latest first
+}
+
+// Corrected is what was put right in a month that was open, of one that was settled.
+type Corrected struct {
+	Month       time.Time // that it corrects: its first day
+	AmountMinor int64
+	Reason      string
+	At          time.Time
+}
+
+// MostExplained bounds the corrections and the commissions that are listed with a statement.
+const MostExplained = 200
+
+// Balance is by how much what an account has, or is owed, grew in the month. What gateways have more is what the others have more together.
+func (s Statement) Balance(of Account) (sum int64) {
+	for _, e := range s.Entries {
+		sum += e.to(of)
+	}
+	return sum
 }
 
 // keyOfMonth is how a month is typed: 2026-10.

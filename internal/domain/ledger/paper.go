@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"usher/internal/base/doc"
 	"usher/internal/base/i18n"
 	"usher/internal/base/sheet"
+	"usher/internal/domain/account"
 )
 
 // Paper is the statements of a month as they are printed, in a language.
@@ -28,7 +30,7 @@ const (
 	rowGap      = 1.6
 	sectionGap  = 3.5
 	eventIndent = 6.0
-	piecesWidth = 22.0
+	piecesWidth = 32.0
 	moneyWidth  = 42.0
 	footer      = 6.0
 )
@@ -58,6 +60,35 @@ func (p Paper) span(s Statement) string {
 	return p.Voice.Say("ledger_span", map[string]any{
 		"from": from, "until": i18n.Instant{At: s.UntilAt, Zone: s.TimeZone}, "settled": i18n.Instant{At: s.SettledAt, Zone: s.TimeZone},
 	})
+}
+
+// Commissions says what was owed of a ticket, and from when on; empty: nobody said it.
+func (s Statement) Commissions(voice i18n.Voice) string {
+	rates := make([]string, len(s.Rates))
+	for i, rate := range s.Rates {
+		facts := map[string]any{"rate": RateWords(voice, rate), "from": ""}
+		if rate.FromAt != nil {
+			facts["from"] = voice.Instant(i18n.Instant{At: *rate.FromAt, Zone: s.TimeZone})
+		}
+		rates[len(rates)-1-i] = voice.Say("ledger_rate_from", facts)
+	}
+	if len(rates) == 0 {
+		return ""
+	}
+	return voice.Say("ledger_rates", map[string]any{"rates": strings.Join(rates, "; ")})
+}
+
+// RateWords says what is owed of a ticket.
+func RateWords(voice i18n.Voice, c account.Commission) string {
+	digits := 2
+	for divisor := 10; digits > 0 && c.Permyriad%divisor == 0; divisor *= 10 { // 5 %, and 2.5 %
+		digits--
+	}
+	facts := map[string]any{"percent": voice.Decimal(float64(c.Permyriad)/100, digits), "currency": c.Currency, "most": ""}
+	if c.MostMinor != nil {
+		facts["most"] = voice.Money(i18n.Money{Minor: *c.MostMinor, Currency: c.Currency})
+	}
+	return voice.Say("ledger_rate", facts)
 }
 
 // WritePDF draws the statements, each from a page of its own.
@@ -102,7 +133,11 @@ func (p Paper) head(d *doc.Document, s Statement) {
 	}
 	line(p.Organisation, doc.Style{Size: smallestTop + 2, Color: soft})
 	line(p.title(s), doc.Style{Face: doc.Bold, Size: titleSize, Color: ink})
-	d.SetY(d.Paragraph(d.Margin(), d.Y()+1, d.Inner(), p.span(s), doc.Style{Size: smallSize, Color: soft}))
+	for _, said := range []string{p.span(s), s.Commissions(p.Voice)} {
+		if said != "" {
+			d.SetY(d.Paragraph(d.Margin(), d.Y()+1, d.Inner(), said, doc.Style{Size: smallSize, Color: soft}))
+		}
+	}
 	d.SetY(d.Y() + sectionGap)
 }
 
@@ -113,7 +148,7 @@ func draw(d *doc.Document, row Row, voice i18n.Voice) {
 	switch {
 	case row.Total:
 		style.Face, above = doc.Bold, rowGap
-	case row.Event:
+	case row.Part:
 		style.Color, style.Size, indent = soft, smallSize, eventIndent
 	}
 	width := d.Inner() - piecesWidth - moneyWidth - indent
@@ -125,8 +160,8 @@ func draw(d *doc.Document, row Row, voice i18n.Voice) {
 	top := d.Y() + above
 	right := style
 	right.Align = doc.Right
-	if row.Pieces != 0 {
-		d.Block(d.Margin()+d.Inner()-moneyWidth-piecesWidth, top, piecesWidth, doc.Fit(voice.Number(int64(row.Pieces)), piecesWidth, 1, smallSize/2, right))
+	if counted := row.Counted(voice); counted != "" {
+		d.Block(d.Margin()+d.Inner()-moneyWidth-piecesWidth, top, piecesWidth, doc.Fit(counted, piecesWidth, 1, smallSize/2, right))
 	}
 	d.Block(d.Margin()+d.Inner()-moneyWidth, top, moneyWidth, doc.Fit(voice.Money(row.Money), moneyWidth, 1, smallSize/2, right))
 	d.SetY(d.Block(d.Margin()+indent, top, width, text) + rowGap)
@@ -143,7 +178,7 @@ func (p Paper) WriteXLSX(w io.Writer) error {
 		cells := make([][]sheet.Value, len(rows))
 		for n, row := range rows {
 			text := row.Text
-			if row.Event {
+			if row.Part {
 				text = "    " + text
 			}
 			pieces := sheet.Text("")
@@ -152,8 +187,12 @@ func (p Paper) WriteXLSX(w io.Writer) error {
 			}
 			cells[n] = []sheet.Value{sheet.Text(text), pieces, sheet.Text(p.Voice.Money(row.Money)), sheet.Integer(row.Money.Minor)}
 		}
+		preface := []string{p.Organisation, p.title(s), p.span(s)}
+		if said := s.Commissions(p.Voice); said != "" {
+			preface = append(preface, said)
+		}
 		sheets[i] = sheet.Printout{
-			Name: s.Key() + " " + s.Currency, Preface: []string{p.Organisation, p.title(s), p.span(s)},
+			Name: s.Key() + " " + s.Currency, Preface: preface,
 			Titles: []string{
 				p.Voice.Say("ledger_column_what", nil), p.Voice.Say("ledger_column_pieces", nil), p.Voice.Say("ledger_column_amount", nil),
 				p.Voice.Say("ledger_column_minor", nil),

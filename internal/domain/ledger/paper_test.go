@@ -13,6 +13,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"usher/internal/base/i18n"
+	"usher/internal/domain/account"
 )
 
 // paperOf is the statement of a month with everything that may stand on one, and with more events than a page holds.
@@ -25,6 +26,9 @@ func paperOf(lang string, events int) Paper {
 	for _, kind := range Kinds {
 		s.Entries = append(s.Entries, Entry{Kind: kind, AmountMinor: 1000, Pieces: 1, Debit: Buyers, Credit: Organiser})
 	}
+	s.Corrections = []Corrected{{Month: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), AmountMinor: 1000, Reason: "Facture 2026-118", At: at}}
+	from, most := time.Date(2026, 9, 12, 0, 0, 0, 0, time.UTC), int64(500)
+	s.Rates = []account.Commission{{Currency: "EUR", FromAt: &from, Permyriad: 500, MostMinor: &most}, {Currency: "EUR"}}
 	for n := range events {
 		s.Entries = append(s.Entries, Entry{
 			Kind: Sale, Event: fmt.Sprint("e", n), EventName: fmt.Sprintf("La très longue soirée de l'orchestre 漢字 n° %d", n),
@@ -42,8 +46,9 @@ func TestPaper_PDF(t *testing.T) {
 		t.Fatal("pdftotext is needed (package poppler-utils)")
 	}
 	for lang, want := range map[string][]string{
-		"en": {"Statement of October 2026", "What the month leaves", "10,000.00", "Théâtre du Fleuve", "[…] n° 0", "Settled on"},
-		"fr": {"Relevé · octobre 2026 · EUR", "À verser à l'organisateur", "9 933,50", "Billets vendus"},
+		"en": {"Statement of October 2026", "What the month leaves", "10,000.00", "Théâtre du Fleuve", "[…] n° 0", "Settled on", "12 tickets", "September 2026: Facture 2026-118",
+			"held: 0 % of the price in EUR; 5 % of the price in EUR, at most EUR 5.00", "a ticket from Saturday 12 September 2026, 02:00"},
+		"fr": {"Relevé · octobre 2026 · EUR", "À verser à l'organisateur", "9 933,50", "Billets vendus", "septembre 2026 : Facture 2026-118"},
 		"es": {"Extracto de octubre de 2026", "A pagar al organizador", "Entradas vendidas"},
 	} {
 		var first, again bytes.Buffer
@@ -75,6 +80,54 @@ func TestPaper_PDF(t *testing.T) {
 	}
 	if err := (Paper{}).WritePDF(&bytes.Buffer{}); err == nil {
 		t.Error("a paper of nothing was drawn")
+	}
+}
+
+// What gateways have more is, account by account, what others own of it.
+func TestRows_BothHalvesMeet(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	org := b.organiser(1, "Africa/Bamako", "XOF")
+	b.rate(1, "XOF", 500, nil)
+	b.at("2026-10-10T12:00:00Z")
+	b.back(1, b.sold(1, "XOF", 5000, 5000, 3000), "ticket_cancelled", 5000, 1)
+	b.exec(`insert into payment (organisation_id, kind, gateway_id, amount_minor, currency, method, received_at, idempotency_key, actor) values (1, 'received', 1, 700, 'XOF', 'g', clock(), 'stray', 'a')`)
+	b.at("2026-11-02T05:00:00Z").settled("2026-10@Africa/Bamako", []int64{1}, "1 XOF net 7600 carried 0 pays 7600")
+	for _, reason := range []string{"the hall was dark", "the heating failed"} {
+		_, _, err := Correct(t.Context(), b.db, b.admin, org, Correcting{Month: "2026-10", AmountMinor: -250, Reason: reason})
+		b.must(err)
+	}
+	b.at("2026-12-02T05:00:00Z").settled("2026-11@Africa/Bamako", []int64{1}, "1 XOF net -500 carried 0 pays 0")
+	for month, want := range map[string][]string{
+		"2026-10": {
+			"Tickets sold|3 tickets|XOF 13,000", " house-1-xof|3 tickets|XOF 13,000", "Tickets given back|1 ticket|-XOF 5,000", " house-1-xof|1 ticket|-XOF 5,000",
+			"Commission|3 tickets|-XOF 650", " house-1-xof|3 tickets|-XOF 650", "Commission of what went back|1 ticket|XOF 250", " house-1-xof|1 ticket|XOF 250",
+			"What the month leaves||XOF 7,600", "To be paid to the organiser||XOF 7,600",
+			"Received for reservations|1 movement|XOF 13,000", "Went back to buyers|1 movement|-XOF 5,000", "Received, and nobody's yet|1 movement|XOF 700",
+			"What gateways and counters have more||XOF 8,700",
+			" of it, what the month leaves to the organiser||XOF 7,600", " of it, commission, after corrections||XOF 400", " of it, nobody's yet||XOF 700",
+		},
+		"2026-11": {
+			"Corrections of earlier months|2 corrections|-XOF 500", " October 2026: the hall was dark||-XOF 250", " October 2026: the heating failed||-XOF 250",
+			"What the month leaves||-XOF 500", "Carried to the next statement||-XOF 500", "What gateways and counters have more||XOF 0",
+			" of it, what the month leaves to the organiser||-XOF 500", " of it, commission, after corrections||XOF 500",
+		},
+	} {
+		all, err := Show(t.Context(), b.db, b.admin, org, month, "")
+		b.must(err)
+		var said []string
+		voice := i18n.Speak("en")
+		for _, row := range all[0].Rows(voice) {
+			text := row.Text
+			if row.Part {
+				text = " " + text
+			}
+			said = append(said, strings.ReplaceAll(text+"|"+row.Counted(voice)+"|"+voice.Money(row.Money), "\u00a0", " "))
+		}
+		b.equal(month, strings.Join(said, "\n"), strings.Join(want, "\n"))
+		if all[0].Balance(Gateways) != all[0].Balance(Organiser)+all[0].Balance(Usher)+all[0].Balance(Buyers)+all[0].Balance(Nobody) {
+			t.Errorf("%s does not balance", month)
+		}
 	}
 }
 

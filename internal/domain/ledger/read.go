@@ -73,6 +73,9 @@ func show(ctx context.Context, tx pgx.Tx, org account.Organisation, month, curre
 		if all[i].Entries, err = entriesOf(ctx, tx, org.ID, all[i]); err != nil {
 			return nil, err
 		}
+		if err := all[i].explain(ctx, tx, org.ID); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
@@ -123,4 +126,29 @@ select e.kind, coalesce(v.slug, '') as event, coalesce(v.name, '') as event_name
 		return nil, fmt.Errorf("read the entries: %w", err)
 	}
 	return entries, nil
+}
+
+// explain reads what a statement is explained by: each correction, and the commissions under which its tickets can have been held.
+func (s *Statement) explain(ctx context.Context, tx pgx.Tx, organisationID int64) error {
+	rows, err := tx.Query(ctx, `
+select month, amount_minor, reason, at from correction
+ where organisation_id = $1 and currency = $2 and at >= coalesce($3::timestamptz, '-infinity') and at < $4 order by at, id limit $5`,
+		organisationID, s.Currency, s.FromAt, s.UntilAt, MostExplained)
+	if err == nil {
+		s.Corrections, err = pgx.CollectRows(rows, pgx.RowToStructByName[Corrected])
+	}
+	if err != nil {
+		return fmt.Errorf("read the corrections: %w", err)
+	}
+	rows, err = tx.Query(ctx, `
+select currency, case when isfinite(from_at) then from_at end as from_at, permyriad, most_minor
+  from commission_rate c where organisation_id = $1 and currency = $2 and c.from_at < $3 order by c.from_at desc limit $4`,
+		organisationID, s.Currency, s.UntilAt, MostExplained)
+	if err == nil {
+		s.Rates, err = pgx.CollectRows(rows, pgx.RowToStructByName[account.Commission])
+	}
+	if err != nil {
+		return fmt.Errorf("read the commissions: %w", err)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,17 @@ type statementRow struct {
 	PayableMinor   int64               `json:"payable_minor"`
 	CarriedOnMinor int64               `json:"carried_on_minor"`
 	Entries        []statementEntryRow `json:"entries,omitempty"`
+
+	Corrections []correctionRow          `json:"corrections,omitempty"` // of what the entry of that kind is the sum
+	Commissions []account.Commission     `json:"commissions,omitempty"` // said by the end of the month, the latest first
+	Balances    map[ledger.Account]int64 `json:"balances,omitempty"`    // by how much each account grew, in minor units
+}
+
+type correctionRow struct {
+	Month       string    `json:"month"` // that it corrects
+	AmountMinor int64     `json:"amount_minor"`
+	Reason      string    `json:"reason"`
+	At          time.Time `json:"at"`
 }
 
 type statementEntryRow struct {
@@ -88,6 +100,16 @@ func rowsOfStatements(all []ledger.Statement) []statementRow {
 		}
 		for _, e := range of.Entries {
 			rows[i].Entries = append(rows[i].Entries, statementEntryRow{e.Kind, e.Event, e.AmountMinor, e.Pieces, e.Debit, e.Credit})
+		}
+		rows[i].Commissions = of.Rates
+		for _, c := range of.Corrections {
+			rows[i].Corrections = append(rows[i].Corrections, correctionRow{c.Month.Format("2006-01"), c.AmountMinor, c.Reason, c.At})
+		}
+		if len(of.Entries) > 0 {
+			rows[i].Balances = map[ledger.Account]int64{}
+			for _, account := range ledger.Accounts {
+				rows[i].Balances[account] = of.Balance(account)
+			}
 		}
 	}
 	return rows
@@ -126,16 +148,16 @@ func (c showStatement) Run(s *session) error {
 		shown := one.Rows(s.voice)
 		rows := make([]table.Row, len(shown))
 		for i, row := range shown {
-			text, pieces := row.Text, ""
-			if row.Event {
+			text := row.Text
+			if row.Part {
 				text = "  " + text
 			}
-			if row.Pieces != 0 {
-				pieces = s.voice.Number(int64(row.Pieces))
-			}
-			rows[i] = table.Row{text, pieces, s.voice.Money(row.Money)}
+			rows[i] = table.Row{text, row.Counted(s.voice), s.voice.Money(row.Money)}
 		}
 		s.table([]string{"ledger_column_what", "ledger_column_pieces", "ledger_column_amount"}, rows, 1, 2)
+		if said := one.Commissions(s.voice); said != "" {
+			fmt.Fprintln(s.stdout, said)
+		}
 	}
 	return nil
 }
@@ -176,7 +198,7 @@ func (c printStatement) Run(s *session) error {
 type correctStatement struct {
 	ofMonth
 	Amount string `required:"" help:"What the organiser gets (12.50); with - before it, what they owe."`
-	Reason string `required:"" help:"Why; it stands in the timeline."`
+	Reason string `required:"" help:"Why; it stands on the statement, and in the timeline."`
 }
 
 func (c correctStatement) Run(s *session) error {
@@ -272,11 +294,7 @@ func (s *session) listCommissions(org account.Organisation) error {
 
 // commissionWords says what is owed of a ticket.
 func (s *session) commissionWords(c account.Commission) string {
-	facts := map[string]any{"percent": s.voice.Decimal(float64(c.Permyriad)/100, 2), "currency": c.Currency, "most": ""}
-	if c.MostMinor != nil {
-		facts["most"] = s.voice.Money(i18n.Money{Minor: *c.MostMinor, Currency: c.Currency})
-	}
-	return s.voice.Say("cli_commission_words", facts)
+	return ledger.RateWords(s.voice, c)
 }
 
 // permyriad reads a percentage with two decimals at most, whichever sign stands before them, without a number that is no whole one.
