@@ -131,7 +131,8 @@ func keepMain(actions []Action) []Action {
 }
 
 // classify says what a command with its arguments is. host is where it runs, when that is not this machine, and dir the directory.
-func classify(args []string, env map[string]string, host, dir, input string) Action {
+// from is a file that it reads in the place of its input.
+func classify(args []string, env map[string]string, host, dir, input, from string) Action {
 	program, rest := programOf(args)
 	a := Action{Program: program, Words: rest, env: env, rank: rankMain}
 	switch {
@@ -158,10 +159,21 @@ func classify(args []string, env map[string]string, host, dir, input string) Act
 		}
 	default:
 		a.Detail, a.Host, a.place = fixedOrder(rest), host, placeOf(args, dir)
-		a.SQL = input
+		if a.SQL = input; from != "" && from != "/dev/null" {
+			a.Detail = strings.TrimSpace(a.Detail + " < " + from)
+		}
+	}
+	if a.isClient() && a.Detail == "" && from != "" {
+		a.Detail, a.place = path.Base(from), from
+		if !path.IsAbs(from) {
+			a.place = path.Join(dir, from)
+		}
 	}
 	return a
 }
+
+// isClient tells whether the program runs what it is told: without that nothing is known of what it does.
+func (a Action) isClient() bool { return a.Program == "psql" || a.Program == "mysql" }
 
 // programOf gives the name by which the command is known: for what an interpreter runs, the name of that.
 func programOf(args []string) (program string, rest []string) {
@@ -272,6 +284,9 @@ func (a *Action) readDatabase(args []string, env map[string]string, host, withVa
 		case len(arg) > 1 && arg[0] == '-':
 			for at := 1; at < len(arg); at++ { // several letters behind one dash, the last with its value
 				flag := arg[at : at+1]
+				if ofMySQL && flag == "p" { // what is behind it is a password
+					break
+				}
 				if !strings.Contains(withValue, flag) {
 					if a.Program == "pg_dump" {
 						take(flag, "")

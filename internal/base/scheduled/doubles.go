@@ -98,13 +98,19 @@ func byHost(entries []Entry, all []member) []Group {
 // knows may be another in each file. An action that says nothing of its target is like no other.
 func (a Action) key(file string) (key string, is bool) {
 	parts := []string{a.Program, a.Database, a.Port, a.Detail, a.place}
+	if a.isClient() && a.Detail == "" {
+		return "", false
+	}
+	said := a.isSaid()
 	if a.Database == "" && slices.Contains(databasePrograms, a.Program) {
-		if a.Host == "" && a.Detail == "" {
+		whole := a.Program == "pg_dumpall" || a.Program == "pg_basebackup" // of this machine's server, whichever that is
+		if a.Host == "" && a.Detail == "" && !whole {
 			return "", false
 		}
+		said = said && (a.Host != "" || a.Detail != "")
 		parts = append(parts, "on", a.Host)
 	}
-	if !a.isSaid() {
+	if !said {
 		parts = append(parts, "in", file)
 	}
 	return strings.Join(parts, "\x00"), true

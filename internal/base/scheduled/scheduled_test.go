@@ -198,6 +198,13 @@ func TestDoubles_NotByNameAlone(t *testing.T) {
 		"back from a subshell":           {"(cd /srv/a && true); certbot renew", "/usr/bin/certbot renew", true},
 		"files of statements":            {"psql school -f /srv/a/x.sql", "psql school -f /srv/b/x.sql", false},
 		"what only the environment says": {"pg_dump $DATABASE_URL", "pg_dump $DATABASE_URL", false},
+		"of two inputs":                  {"psql school < /srv/a.sql", "psql school < /srv/b.sql", false},
+		"of one input":                   {"psql school < /srv/a.sql", "psql -h localhost -f /srv/a.sql school", true},
+		"a script of two inputs":         {"/opt/load < /srv/a.csv", "/opt/load < /srv/b.csv", false},
+		"a script of no input":           {"/opt/load </dev/null", "/opt/load", true},
+		"of inputs nobody knows":         {"gunzip -c a.gz | psql school", "gunzip -c b.gz | psql school", false},
+		"all of two machines":            {"pg_dumpall", "pg_dumpall", false},
+		"a password behind its flag":     {"mysqldump -u root -psecret blog", "mysqldump -pother blog", true},
 		"what the file says":             {"D=school; pg_dump $D", "pg_dump school", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,6 +218,10 @@ func TestDoubles_NotByNameAlone(t *testing.T) {
 		})
 	}
 	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dump $DATABASE_URL\n0 2 * * * pg_dump $DATABASE_URL\n"))
+	all, allErr := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dumpall\n0 2 * * * pg_dumpall -p 5432\n0 3 * * * pg_dumpall -p 5433\n"))
+	if groups := scheduled.Doubles(all.Entries); allErr != nil || len(groups) != 1 || len(groups[0].Places) != 2 {
+		t.Errorf("all of one machine: %v, %v", groups, allErr)
+	}
 	if err != nil || len(scheduled.Doubles(found.Entries)) != 1 {
 		t.Errorf("in one file a variable is one target: %s, %v", told(found, ""), err)
 	}
@@ -403,6 +414,7 @@ func TestFind_HidesSecrets(t *testing.T) {
 		"0 1 * * * curl -H 'X-Api-Token: sesame' https://a.example",
 		"0 1 * * * sshpass -p sesame ssh a@b.example uptime",
 		"0 1 * * * curl https://hooks.slack.com/services/T0/B0/sesame",
+		"0 1 * * * mysqldump -u root -psesame blog",
 		"# the password is sesame\n0 1 * * * /opt/x.sh",
 		"# mot de passe : sesame\n0 1 * * * /opt/x.sh",
 	} {

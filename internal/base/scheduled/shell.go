@@ -12,6 +12,7 @@ import (
 // shell reads commands without running them: which programs they end in, and what they write into crontabs.
 type shell struct {
 	env     map[string]string
+	from    string // a file that the statement reads in the place of its input
 	host    string // where commands run, when a wrapper leads elsewhere: a container, another machine
 	dir     string // where they run, as far as cd says it
 	nested  int
@@ -82,11 +83,15 @@ func (s *shell) statements(all []*syntax.Stmt) (output string) {
 func (s *shell) statement(one *syntax.Stmt, input string) (output string) {
 	line := int(one.Pos().Line()) //nolint:gosec // a line of a bounded file
 	var into []string
+	before := s.from
+	defer func() { s.from = before }()
 	for _, redirect := range one.Redirs {
 		switch redirect.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			input = s.word(redirect.Hdoc)
 			s.here, s.hereAt = input, int(redirect.Hdoc.Pos().Line()) //nolint:gosec // the same
+		case syntax.RdrIn:
+			s.from = s.word(redirect.Word)
 		case syntax.WordHdoc:
 			input = s.word(redirect.Word)
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob:
@@ -332,7 +337,7 @@ func (s *shell) command(args []string, env map[string]string, input string) {
 		s.host, s.dir = before, dir
 		return
 	}
-	s.actions = append(s.actions, classify(args, env, s.host, s.dir, input))
+	s.actions = append(s.actions, classify(args, env, s.host, s.dir, input, s.from))
 }
 
 func isAssignment(word string) bool {
