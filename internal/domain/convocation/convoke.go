@@ -88,6 +88,9 @@ type counters struct {
 	AlreadySeated int `json:"already_seated"`
 	Refused       int `json:"refused"`
 	ToldNow       int `json:"told_now"` // seated before, with an address now to which nothing was sent yet
+
+	// Described is how far the timeline was before the lists of those whom nobody asked for were written; 0: they are not.
+	Described int64 `json:"described,omitempty"`
 }
 
 // execution is one run under way.

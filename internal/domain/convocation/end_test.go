@@ -286,3 +286,45 @@ func TestConvoke_AReversalMovesTheQueueUp(t *testing.T) {
 		t.Errorf("reversed %v, %s", reversed, report.State)
 	}
 }
+
+// Runs that come to their end beside each other go through everybody once: what one has written of those whom nobody asked for, the
+// next copies. Where anything was done since, where it was long ago, and where the other was asked for something else, it looks itself.
+func TestConvoke_CopiesTheListsOfARunBesideIt(t *testing.T) {
+	t.Parallel()
+	const seen, kept = "C0002 no_address", "C0002 as_it_was_copied" // the list of the first run is marked, so that a copy shows
+	for name, c := range map[string]struct {
+		since  func(*school) error
+		target func(Target) Target
+		want   []string
+	}{
+		"nothing done since": {want: []string{kept}},
+		"a payment since":    {since: func(s *school) error { return s.record("C0001", 500) }, want: []string{seen}},
+		"a room changed since": {since: func(s *school) error {
+			s.owner(`insert into timeline (organisation_id, actor, kind, facts) select id, 'x', 'room_changed', '{}' from organisation where id > 0`)
+			return nil
+		}, want: []string{seen}},
+		"long ago":     {since: func(s *school) error { s.owner(`update run set finished_at = finished_at - interval '2 minutes'`); return nil }, want: []string{seen}},
+		"another exam": {target: func(t Target) Target { t.Exam = "MATH"; return t }, want: []string{seen}},
+		"it failed":    {since: func(s *school) error { s.owner(`update run set state = 'failed'`); return nil }, want: []string{seen}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSchool(t, "MATH")
+			s.sit(hall{capacity: places(9)})
+			s.file(person{}, person{silent: true}, person{})
+			first := s.convoke()
+			s.equal("of the first run", s.list(first, run.ListNotReachable), []string{seen})
+			s.owner(`update run set state = 'done'`, `update refusal set reason = 'as_it_was_copied' where list = 'not_reachable'`)
+			if c.since != nil {
+				s.must(c.since(s))
+			}
+			target := s.target()
+			if c.target != nil {
+				target = c.target(target)
+			}
+			second := s.convokeWith(target, Options{})
+			s.equal("of the second run", s.list(second, run.ListNotReachable), c.want)
+			s.equal("of the first run afterwards", s.list(first, run.ListNotReachable), []string{kept})
+		})
+	}
+}

@@ -270,7 +270,7 @@ func (e *execution) finish(ctx context.Context, passes []*pass) error {
 // endUnless writes the lists and ends the run, unless passes changed meanwhile and it is not to go back for the last time. Done is
 // what had been done, by the timeline, before the lists are written.
 func (e *execution) endUnless(ctx context.Context, passes []*pass, last bool, done int64) (changed []*pass, err error) {
-	if err := e.write(ctx, func(tx pgx.Tx) error { return e.nameAll(ctx, tx) }); err != nil {
+	if err := e.inTurn(ctx, func(tx pgx.Tx) error { return e.describe(ctx, tx, done) }); err != nil {
 		return nil, err
 	}
 	e.options.at("described")
@@ -288,9 +288,42 @@ func (e *execution) endUnless(ctx context.Context, passes []*pass, last bool, do
 	return changed, err
 }
 
+// lists are those of whom nobody asked for.
+var lists = []run.List{run.ListNotCalled, run.ListNotReachable, run.ListAttention}
+
+// describe writes the lists without the campaign's lock. Runs that come to their end at the same time write the same: one goes through
+// everybody, and those that waited for it copy what it wrote, as long as nothing was done since. What they say need not be of one
+// moment: where anything is done meanwhile, they are written again.
+func (e *execution) describe(ctx context.Context, tx pgx.Tx, done int64) error {
+	c := e.campaign
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('lists of campaign ' || $1::bigint, 0))`, c.ID); err != nil {
+		return fmt.Errorf("wait for the lists of another run: %w", err)
+	}
+	twin, described, found, err := run.Twin(ctx, tx, c.OrganisationID, e.holder.RunID, "described")
+	if err != nil {
+		return err
+	}
+	changed := !found
+	if found {
+		if changed, err = timeline.AnySince(ctx, tx, c.OrganisationID, c.ID, described, notice.KindTold); err != nil {
+			return err
+		}
+	}
+	e.counters.Described = done
+	if changed {
+		err = e.nameAll(ctx, tx)
+	} else if err = run.Clear(ctx, tx, c.OrganisationID, e.holder.RunID, lists...); err == nil {
+		err = run.Copy(ctx, tx, c.OrganisationID, twin, e.holder.RunID, lists...)
+	}
+	if err != nil {
+		return err
+	}
+	return e.holder.Keep(ctx, tx, e.counters)
+}
+
 // nameAll writes the lists of those whom nobody asked for, in the place of those that were written before.
 func (e *execution) nameAll(ctx context.Context, tx pgx.Tx) error {
-	err := run.Clear(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, run.ListNotCalled, run.ListNotReachable, run.ListAttention)
+	err := run.Clear(ctx, tx, e.campaign.OrganisationID, e.holder.RunID, lists...)
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,18 @@ func Clear(ctx context.Context, tx pgx.Tx, organisationID, runID int64, lists ..
 	return nil
 }
 
+// Copy writes lists of one run as they are into another.
+func Copy(ctx context.Context, tx pgx.Tx, organisationID, from, to int64, lists ...List) error {
+	_, err := tx.Exec(ctx, `
+insert into refusal (organisation_id, run_id, list, item, candidate_id, exam_id, reference, name, reason, facts)
+select organisation_id, $3, list, item, candidate_id, exam_id, reference, name, reason, facts
+  from refusal where organisation_id = $1 and run_id = $2 and list = any($4) order by id`, organisationID, from, to, lists)
+	if err != nil {
+		return fmt.Errorf("copy the lists of the run %d: %w", from, err)
+	}
+	return nil
+}
+
 // Named tells whether any of the items stands in a list of a run of the campaign that has not ended.
 func Named(ctx context.Context, tx pgx.Tx, organisationID, campaignID int64, list List, items []string) (named bool, err error) {
 	err = tx.QueryRow(ctx, `

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -211,6 +212,24 @@ func Fail(ctx context.Context, db *pg.DB, organisationID, runID int64, counters 
 
 // holds is alive of a run whose holder gives signs in the seconds of windowLease, or in the minutes of lease.
 const holds = `case when window_start is null then ` + alive + ` else not ` + lapsed + ` end`
+
+// Twin finds another run of the campaign that was asked for the same, goes on or ended within the last minute, and has that counter:
+// the one with the highest. Found is false where there is none.
+func Twin(ctx context.Context, tx pgx.Tx, organisationID, runID int64, counter string) (twin, value int64, found bool, err error) {
+	err = tx.QueryRow(ctx, `
+select t.id, (t.counters->>$3)::bigint
+  from run r join run t on t.organisation_id = r.organisation_id and t.campaign_id = r.campaign_id and t.task = r.task and t.request = r.request
+ where r.organisation_id = $1 and r.id = $2 and t.id <> r.id and t.counters->>$3 is not null
+   and (t.state = 'done' and t.finished_at > clock() - interval '1 minute' or t.state = 'running' and `+strings.ReplaceAll(alive, "lease_until", "t.lease_until")+`)
+ order by 2 desc, 1 limit 1`, organisationID, runID, counter).Scan(&twin, &value)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, false, nil
+	}
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("look for a run beside this one: %w", err)
+	}
+	return twin, value, true, nil
+}
 
 const columns = `
 select organisation_id, id, task, case when window_start is not null then window_key else earlier_of end as window, earlier_of <> '' as earlier, campaign_id, request, actor,

@@ -110,9 +110,9 @@ func Latest(ctx context.Context, tx pgx.Tx, organisationID int64) (id int64, err
 	return id, nil
 }
 
-// AnySince tells whether anything was done in a campaign since then, but for one kind of thing.
+// AnySince tells whether anything was done in a campaign since then, or in none (to a room, say), but for one kind of thing.
 func AnySince(ctx context.Context, tx pgx.Tx, organisationID, campaignID, latest int64, but Kind) (found bool, err error) {
-	err = tx.QueryRow(ctx, `select exists (select from timeline where organisation_id = $1 and id > $2 and campaign_id = $3 and kind <> $4)`,
+	err = tx.QueryRow(ctx, `select exists (select from timeline where organisation_id = $1 and id > $2 and (campaign_id = $3 or campaign_id is null) and kind <> $4)`,
 		organisationID, latest, campaignID, but).Scan(&found)
 	if err != nil {
 		return false, fmt.Errorf("look what was done since: %w", err)
