@@ -223,6 +223,9 @@ func (v Voice) Money(m Money) string {
 	return formatter.Format(amount)
 }
 
+// Digits is how many digits of the amount are behind the point of its currency.
+func (m Money) Digits() int { return int(currencyDigits(m.Currency)) }
+
 func currencyDigits(code string) uint8 {
 	digits, ok := currency.GetDigits(code)
 	if !ok {

@@ -90,7 +90,12 @@ func addPrintouts(file *excelize.File, sheets []Printout) error {
 	return nil
 }
 
-type printoutStyle struct{ preface, first, titles, text, number int }
+type printoutStyle struct {
+	preface, first, titles, text, number int
+
+	amounts amountStyles
+	amount  excelize.Style // what they are like
+}
 
 func printoutStyles(file *excelize.File) (styles printoutStyle, err error) {
 	const textFormat = 49 // "@"
@@ -101,6 +106,7 @@ func printoutStyles(file *excelize.File) (styles printoutStyle, err error) {
 		{Type: "bottom", Color: "808080", Style: 1},
 	}
 	wrapped := &excelize.Alignment{Vertical: "center", WrapText: true}
+	styles.amounts, styles.amount = amountStyles{}, excelize.Style{Border: lines, Alignment: wrapped}
 	for _, made := range []struct {
 		id    *int
 		style excelize.Style
@@ -139,13 +145,13 @@ func addPrintout(file *excelize.File, sheet Printout, styles printoutStyle) erro
 	if err := stream.SetPanes(panes); err != nil {
 		return err
 	}
-	if err := writePrintout(stream, sheet, styles); err != nil {
+	if err := writePrintout(file, stream, sheet, styles); err != nil {
 		return err
 	}
 	return stream.Flush()
 }
 
-func writePrintout(stream *excelize.StreamWriter, sheet Printout, styles printoutStyle) error {
+func writePrintout(file *excelize.File, stream *excelize.StreamWriter, sheet Printout, styles printoutStyle) error {
 	row := 0
 	write := func(height float64, cells ...any) error {
 		row++
@@ -171,7 +177,11 @@ func writePrintout(stream *excelize.StreamWriter, sheet Printout, styles printou
 			return err
 		}
 	}
-	if err := write(titlesHeight, printoutCells(texts(sheet.Titles), styles.titles, styles.titles)...); err != nil {
+	titles := make([]any, len(sheet.Titles))
+	for i, title := range sheet.Titles {
+		titles[i] = textCell(title, styles.titles)
+	}
+	if err := write(titlesHeight, titles...); err != nil {
 		return err
 	}
 	for _, values := range sheet.Rows {
@@ -179,7 +189,11 @@ func writePrintout(stream *excelize.StreamWriter, sheet Printout, styles printou
 		for i, value := range values {
 			height = max(height, lineHeight*linesOf(value.text, sheet.Widths[i]))
 		}
-		if err := write(height, printoutCells(values, styles.text, styles.number)...); err != nil {
+		cells, err := styles.cells(file, values)
+		if err != nil {
+			return err
+		}
+		if err := write(height, cells...); err != nil {
 			return err
 		}
 	}
@@ -199,17 +213,23 @@ func linesOf(text string, width float64) float64 {
 	return max(1, math.Ceil(float64(utf8.RuneCountInString(text))/(width*wasted)))
 }
 
-func printoutCells(values []Value, text, number int) []any {
+func (s printoutStyle) cells(file *excelize.File, values []Value) ([]any, error) {
 	cells := make([]any, len(values))
 	for i, value := range values {
-		if value.number {
-			n, _ := strconv.ParseInt(value.text, 10, 64) // made by FormatInt
-			cells[i] = excelize.Cell{StyleID: number, Value: n}
-			continue
+		switch {
+		case value.format != "":
+			style, err := s.amounts.of(file, value.format, s.amount)
+			if err != nil {
+				return nil, err
+			}
+			cells[i] = excelize.Cell{StyleID: style, Value: value.asNumber()}
+		case value.number:
+			cells[i] = excelize.Cell{StyleID: s.number, Value: value.asNumber()}
+		default:
+			cells[i] = textCell(value.text, s.text)
 		}
-		cells[i] = textCell(value.text, text)
 	}
-	return cells
+	return cells, nil
 }
 
 func textCell(text string, style int) excelize.Cell {

@@ -23,10 +23,11 @@ const (
 // maxExactDigits is how many digits of a number a spreadsheet keeps.
 const maxExactDigits = 15
 
-// Value is what is written into a cell: a text or a whole number.
+// Value is what is written into a cell: a text, a whole number or an amount.
 type Value struct {
 	text   string
 	number bool
+	format string // of an amount, as spreadsheets write it; empty: it is none
 }
 
 // Text is a value that no spreadsheet shall run or count with, such as a name, a reference or a phone.
@@ -36,6 +37,52 @@ func Text(text string) Value { return Value{text: text} }
 func Integer(n int64) Value {
 	text := strconv.FormatInt(n, 10)
 	return Value{text: text, number: len(strings.TrimPrefix(text, "-")) <= maxExactDigits}
+}
+
+// Amount is an amount of money to count with, of so many minor units of which a whole one has ten to the power of digits; spreadsheets show it with
+// these digits and the currency. One of more than 15 digits is written as text, or a spreadsheet would round it.
+func Amount(minor int64, digits int, currency string) Value {
+	value := Integer(minor)
+	if digits > 0 {
+		unsigned, negative := strings.CutPrefix(value.text, "-")
+		unsigned = strings.Repeat("0", max(0, digits+1-len(unsigned))) + unsigned
+		if value.text = unsigned[:len(unsigned)-digits] + "." + unsigned[len(unsigned)-digits:]; negative {
+			value.text = "-" + value.text
+		}
+	}
+	if value.number {
+		value.format = `#,##0`
+		if digits > 0 {
+			value.format += "." + strings.Repeat("0", digits)
+		}
+		value.format += ` "` + strings.ReplaceAll(currency, `"`, "") + `"`
+	}
+	return value
+}
+
+// asNumber is what a spreadsheet keeps of a number.
+func (v Value) asNumber() any {
+	if v.format == "" {
+		n, _ := strconv.ParseInt(v.text, 10, 64) // made by FormatInt
+		return n
+	}
+	n, _ := strconv.ParseFloat(v.text, 64) // of at most 15 digits, which it keeps
+	return n
+}
+
+// amountStyles are the styles of amounts in a workbook, by their format.
+type amountStyles map[string]int
+
+func (a amountStyles) of(file *excelize.File, format string, like excelize.Style) (id int, err error) {
+	id, made := a[format]
+	if !made {
+		like.CustomNumFmt = &format
+		if id, err = file.NewStyle(&like); err != nil {
+			return 0, err
+		}
+		a[format] = id
+	}
+	return id, nil
 }
 
 func texts(titles []string) []Value {
@@ -119,13 +166,14 @@ func (c *CSVWriter) Close() error {
 // when somebody edits the cell. No apostrophe is needed, save for a text that begins with one before such a character:
 // it gets a second one, as in CSV, because Open takes one off.
 type XLSXWriter struct {
-	out    io.Writer
-	file   *excelize.File
-	stream *excelize.StreamWriter
-	text   int // the style of text cells
-	rows   int // written, with the titles
-	bytes  int64
-	most   int64 // that Open reads of a sheet
+	amounts amountStyles
+	out     io.Writer
+	file    *excelize.File
+	stream  *excelize.StreamWriter
+	text    int // the style of text cells
+	rows    int // written, with the titles
+	bytes   int64
+	most    int64 // that Open reads of a sheet
 }
 
 // cellBytes is what the markup of a cell takes at most, its reference and its share of the row's included.
@@ -146,7 +194,7 @@ func writtenBytes(text string) int64 {
 // NewXLSXWriter writes the titles and returns the writer for the rows. Nothing reaches w before Close.
 func NewXLSXWriter(w io.Writer, sheetName string, titles []string) (*XLSXWriter, error) {
 	file := excelize.NewFile()
-	x := &XLSXWriter{out: w, file: file, most: MaxUnzippedBytes}
+	x := &XLSXWriter{out: w, file: file, most: MaxUnzippedBytes, amounts: amountStyles{}}
 	if err := x.begin(sheetName, titles); err != nil {
 		return nil, errors.Join(fmt.Errorf("begin workbook: %w", err), file.Close())
 	}
@@ -178,12 +226,15 @@ func (x *XLSXWriter) write(values []Value) error {
 		return &Error{Code: LineNotWritable, Limit: maxSheetRows}
 	}
 	cells := make([]any, len(values))
+	var err error
 	for i, value := range values {
 		x.bytes += cellBytes + writtenBytes(value.text)
 		if utf8.RuneCountInString(value.text) > maxSheetRunes {
 			return &Error{Code: LineNotWritable, Line: x.rows + 1, Column: ColumnLetters(i), Limit: maxSheetRunes}
 		}
-		cells[i] = x.cell(value)
+		if cells[i], err = x.cell(value); err != nil {
+			return fmt.Errorf("write workbook row %d: %w", x.rows+1, err)
+		}
 	}
 	if x.bytes > x.most {
 		return &Error{Code: LineNotWritable, Line: x.rows + 1, Limit: int64(x.rows)}
@@ -195,19 +246,22 @@ func (x *XLSXWriter) write(values []Value) error {
 	return nil
 }
 
-func (x *XLSXWriter) cell(value Value) any {
+func (x *XLSXWriter) cell(value Value) (any, error) {
+	if value.format != "" {
+		style, err := x.amounts.of(x.file, value.format, excelize.Style{})
+		return excelize.Cell{StyleID: style, Value: value.asNumber()}, err
+	}
 	if value.number {
-		n, _ := strconv.ParseInt(value.text, 10, 64) // made by FormatInt
-		return n
+		return value.asNumber(), nil
 	}
 	if value.text == "" {
-		return nil
+		return nil, nil
 	}
 	text := printable(value.text)
 	if strings.HasPrefix(text, "'") {
 		text = protect(text)
 	}
-	return excelize.Cell{StyleID: x.text, Value: text}
+	return excelize.Cell{StyleID: x.text, Value: text}, nil
 }
 
 // Rows returns how many rows were written, without the titles.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,49 @@ func (b *book) settled(key string, ids []int64, want ...string) {
 		b.Errorf("settled in %s: %q, want %q", key, got, want)
 	}
 	b.kept(ids)
+	for _, id := range ids {
+		b.opens(id, key[:len(keyOfMonth)])
+	}
+}
+
+// opens looks that the lines of a month's statements come to their entries, kind by kind and event by event, with their commission.
+func (b *book) opens(id int64, month string) {
+	b.Helper()
+	lines, entries := map[string]int64{}, map[string]int64{}
+	org := account.Organisation{ID: id}
+	b.must(b.owner.QueryRow(b.Context(), `select slug, time_zone from organisation where id = $1`, id).Scan(&org.Slug, &org.TimeZone))
+	err := EachLine(b.Context(), b.db, b.admin, org, month, "", func(s Statement, l Line) error {
+		of := s.Currency + " " + l.Event + " "
+		lines[of+string(l.Kind)] += l.AmountMinor
+		lines[of+string(l.Kind)+" pieces"] += int64(l.Pieces)
+		if l.CommissionMinor > 0 {
+			lines[of+string(CommissionBack)] += l.CommissionMinor
+		} else {
+			lines[of+string(Commission)] += l.CommissionMinor
+		}
+		return nil
+	})
+	if problem.Has(err, "statement_none") || problem.Has(err, "month_not_over") {
+		return
+	}
+	b.must(err)
+	all, err := Show(b.Context(), b.db, b.admin, org, month, "")
+	b.must(err)
+	for _, s := range all {
+		for _, e := range s.Entries {
+			of, amount := s.Currency+" "+e.Event+" "+string(e.Kind), e.to(Gateways)
+			if e.Debit == Organiser || e.Credit == Organiser {
+				amount = e.to(Organiser)
+			}
+			entries[of] += amount
+			if e.Kind != Commission && e.Kind != CommissionBack {
+				entries[of+" pieces"] += int64(e.Pieces)
+			}
+		}
+	}
+	maps.DeleteFunc(lines, func(_ string, n int64) bool { return n == 0 })
+	maps.DeleteFunc(entries, func(_ string, n int64) bool { return n == 0 })
+	b.equal("the lines of "+month, lines, entries)
 }
 
 // kept looks that the promises over months find nothing in what the program did.

@@ -18,8 +18,12 @@ type Paper struct {
 	Organisation string // its name
 	Month        string // 2026-10
 	Statements   []Statement
+	Lines        [][]Line // of each statement, for a spreadsheet: at most MostLinesOnPaper, and one more where there are more
 	Voice        i18n.Voice
 }
+
+// MostLinesOnPaper is how many lines of a statement a workbook with it has. All of them are had with EachLine.
+const MostLinesOnPaper = 50_000
 
 // Sizes of the paper, in millimetres, and of its type, in points.
 const (
@@ -170,9 +174,9 @@ func draw(d *doc.Document, row Row, voice i18n.Voice) {
 	}
 }
 
-// WriteXLSX writes a sheet for each statement: amounts as they are read, and in minor units, to count with.
+// WriteXLSX writes a sheet for each statement, with amounts as they are read, and to count with; and behind it one with its lines.
 func (p Paper) WriteXLSX(w io.Writer) error {
-	sheets := make([]sheet.Printout, len(p.Statements))
+	sheets := make([]sheet.Printout, len(p.Statements), 2*len(p.Statements))
 	for i, s := range p.Statements {
 		rows := s.Rows(p.Voice)
 		cells := make([][]sheet.Value, len(rows))
@@ -185,7 +189,7 @@ func (p Paper) WriteXLSX(w io.Writer) error {
 			if row.Pieces != 0 {
 				pieces = sheet.Integer(int64(row.Pieces))
 			}
-			cells[n] = []sheet.Value{sheet.Text(text), pieces, sheet.Text(p.Voice.Money(row.Money)), sheet.Integer(row.Money.Minor)}
+			cells[n] = []sheet.Value{sheet.Text(text), pieces, sheet.Text(row.Counted(p.Voice)), sheet.Text(p.Voice.Money(row.Money)), amountCell(row.Money)}
 		}
 		preface := []string{p.Organisation, p.title(s), p.span(s)}
 		if said := s.Commissions(p.Voice); said != "" {
@@ -194,11 +198,53 @@ func (p Paper) WriteXLSX(w io.Writer) error {
 		sheets[i] = sheet.Printout{
 			Name: s.Key() + " " + s.Currency, Preface: preface,
 			Titles: []string{
-				p.Voice.Say("ledger_column_what", nil), p.Voice.Say("ledger_column_pieces", nil), p.Voice.Say("ledger_column_amount", nil),
-				p.Voice.Say("ledger_column_minor", nil),
+				p.Voice.Say("ledger_column_what", nil), p.Voice.Say("ledger_column_pieces", nil), p.Voice.Say("ledger_column_counted", nil),
+				p.Voice.Say("ledger_column_amount", nil), p.Voice.Say("ledger_column_to_count", nil),
 			},
-			Widths: []float64{48, 12, 20, 18}, Rows: cells, LeftFooter: p.Organisation,
+			Widths: []float64{48, 10, 16, 20, 18}, Rows: cells, LeftFooter: p.Organisation,
 		}
+	}
+	for i, lines := range p.Lines {
+		sheets = append(sheets, p.linesSheet(p.Statements[i], lines))
 	}
 	return sheet.WritePrintouts(w, sheets...)
 }
+
+func (p Paper) linesSheet(s Statement, lines []Line) sheet.Printout {
+	preface := []string{p.Organisation, p.title(s), p.span(s)}
+	if len(lines) > MostLinesOnPaper {
+		lines = lines[:MostLinesOnPaper]
+		preface = append(preface, p.Voice.Say("ledger_lines_cut", map[string]any{"most": MostLinesOnPaper, "month": s.Key()}))
+	}
+	out := sheet.Printout{
+		Name: p.Voice.Say("ledger_lines_sheet", map[string]any{"month": s.Key(), "currency": s.Currency}), Preface: preface, Titles: make([]string, len(LineColumns)),
+		Widths: []float64{24, 18, 24, 20, 9, 16, 16, 30}, Rows: make([][]sheet.Value, len(lines)), LeftFooter: p.Organisation,
+	}
+	for i, id := range LineColumns {
+		out.Titles[i] = p.Voice.Say(id, nil)
+	}
+	for i, line := range lines {
+		out.Rows[i] = line.Cells(s, p.Voice)
+	}
+	return out
+}
+
+// LineColumns are the titles of the cells of a line, by their words.
+var LineColumns = []string{
+	"ledger_column_what", "ledger_column_at", "ledger_column_event", "ledger_column_reservation", "ledger_column_pieces", "ledger_column_amount", "ledger_commission",
+	"ledger_column_reason",
+}
+
+// Cells are a line as a spreadsheet has it: its instant by the clocks of the statement's zone, its amounts to count with.
+func (l Line) Cells(s Statement, voice i18n.Voice) []sheet.Value {
+	at := l.At
+	if zone, err := time.LoadLocation(s.TimeZone); err == nil { // one that this program does not know is left in UTC, and shows its offset
+		at = at.In(zone)
+	}
+	return []sheet.Value{
+		sheet.Text(voice.Say("ledger_"+string(l.Kind), nil)), sheet.Text(at.Format("2006-01-02 15:04:05 -07:00")), sheet.Text(l.EventName), sheet.Text(l.Reservation),
+		sheet.Integer(int64(l.Pieces)), amountCell(s.Money(l.AmountMinor)), amountCell(s.Money(l.CommissionMinor)), sheet.Text(l.Reason),
+	}
+}
+
+func amountCell(m i18n.Money) sheet.Value { return sheet.Amount(m.Minor, m.Digits(), m.Currency) }

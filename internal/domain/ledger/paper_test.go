@@ -136,6 +136,8 @@ func TestPaper_XLSX(t *testing.T) {
 	t.Parallel()
 	p := paperOf("en", 3)
 	p.Statements[1].Currency = "XOF"
+	sold := time.Date(2026, 10, 24, 23, 30, 0, 0, time.UTC)
+	p.Lines = [][]Line{{{Kind: Sale, At: sold, Event: "e", EventName: "La soirée", Reservation: "R1", Pieces: 2, AmountMinor: 123450, CommissionMinor: -6173}}, nil}
 	var out bytes.Buffer
 	if err := p.WriteXLSX(&out); err != nil {
 		t.Fatal(err)
@@ -143,6 +145,16 @@ func TestPaper_XLSX(t *testing.T) {
 	file, err := excelize.OpenReader(&out)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if kind, err := file.GetCellType("2026-10 XOF", "E6"); err != nil || kind == excelize.CellTypeSharedString || kind == excelize.CellTypeInlineString {
+		t.Errorf("an amount is of the type %v, %v", kind, err)
+	}
+	opened, err := file.GetRows("lines 2026-10 EUR")
+	if err != nil || len(opened) < 2 {
+		t.Fatalf("%v, %v", opened, err)
+	}
+	if got := strings.Join(opened[len(opened)-1], "|"); got != "Tickets sold|2026-10-25 01:30:00 +02:00|La soirée|R1|2|1,234.50 EUR|-61.73 EUR" {
+		t.Errorf("a line reads %s", got)
 	}
 	rows, err := file.GetRows("2026-10 XOF")
 	if err != nil {
@@ -153,7 +165,7 @@ func TestPaper_XLSX(t *testing.T) {
 		said = append(said, strings.Join(row, "|"))
 	}
 	all := strings.ReplaceAll(strings.Join(said, "\n"), "\u00a0", " ")
-	for _, want := range []string{"Statement of October 2026 · XOF", "What for|Number|Amount|Minor units", "What the month leaves||XOF 1,000,000|1000000"} {
+	for _, want := range []string{"Statement of October 2026 · XOF", "What for|Number|Of what|Amount|To count with", "What the month leaves|||XOF 1,000,000|1,000,000 XOF"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("it lacks %q:\n%s", want, all)
 		}

@@ -108,16 +108,21 @@ func collect(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]State
 	return all, nil
 }
 
-func entriesOf(ctx context.Context, tx pgx.Tx, organisationID int64, s Statement) ([]Entry, error) {
-	kinds := make([]string, len(Kinds))
+// kindNames are the kinds in the order in which a statement has them.
+func kindNames() []string {
+	names := make([]string, len(Kinds))
 	for i, kind := range Kinds {
-		kinds[i] = string(kind)
+		names[i] = string(kind)
 	}
+	return names
+}
+
+func entriesOf(ctx context.Context, tx pgx.Tx, organisationID int64, s Statement) ([]Entry, error) {
 	rows, err := tx.Query(ctx, `
 select e.kind, coalesce(v.slug, '') as event, coalesce(v.name, '') as event_name, e.amount_minor, e.pieces, e.debit, e.credit
   from entry e left join event v on v.organisation_id = e.organisation_id and v.id = e.event_id
  where e.organisation_id = $1 and e.month = $2 and e.currency = $3
- order by array_position($4::text[], e.kind), v.name, v.id`, organisationID, s.Month, s.Currency, kinds)
+ order by array_position($4::text[], e.kind), v.name, v.id`, organisationID, s.Month, s.Currency, kindNames())
 	if err != nil {
 		return nil, fmt.Errorf("read the entries: %w", err)
 	}

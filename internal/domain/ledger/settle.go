@@ -38,7 +38,9 @@ type Settled struct {
 var movementsSQL string
 
 // withMovements puts what moved into a statement that says of which spans.
-func withMovements(statement string) string { return strings.Replace(statement, "-- movements\n", movementsSQL, 1) }
+func withMovements(statement string) string {
+	return strings.Replace(statement, "-- movements\n", movementsSQL, 1)
+}
 
 //go:embed settle.sql
 var settleTemplate string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/problem"
+	"usher/internal/base/sheet"
 	"usher/internal/domain/account"
 	"usher/internal/domain/intake"
 	"usher/internal/domain/ledger"
@@ -21,6 +23,7 @@ import (
 type statementCommand struct {
 	List    listStatements   `cmd:"" help:"List the statements of an organisation."`
 	Show    showStatement    `cmd:"" help:"Show the statement of a month: what was sold, what went back, the commission, and what is left."`
+	Lines   listLines        `cmd:"" help:"List what the statement of a month is the sum of: each reservation with its price and commission, what went back, and where money moved."`
 	Print   printStatement   `cmd:"" help:"Write the statement of a month as PDF, XLSX or JSON."`
 	Correct correctStatement `cmd:"" help:"Put right what was wrong in a month that is settled: the open month gets the amount."`
 }
@@ -162,6 +165,91 @@ func (c showStatement) Run(s *session) error {
 	return nil
 }
 
+type listLines struct {
+	ofMonth
+	Output *string `short:"o" help:"File to write instead of printing: .csv or .xlsx."`
+}
+
+// lineRow is a line of a statement as programs read it.
+type lineRow struct {
+	Kind            ledger.Kind `json:"kind"`
+	At              time.Time   `json:"at"`
+	Event           string      `json:"event"`
+	Reservation     string      `json:"reservation"`
+	Pieces          int         `json:"pieces"`
+	Currency        string      `json:"currency"`
+	AmountMinor     int64       `json:"amount_minor"`
+	CommissionMinor int64       `json:"commission_minor"`
+	Reason          string      `json:"reason"`
+}
+
+// mostLinesShown is how many lines are printed on a screen; a file has all of them.
+const mostLinesShown = 1000
+
+func (c listLines) Run(s *session) error {
+	var format sheet.Format
+	if c.Output != nil {
+		var err error
+		if format, err = formatOf(*c.Output); err != nil {
+			return err
+		}
+	}
+	org, err := s.organisationOf(c.Organisation)
+	if err != nil {
+		return err
+	}
+	each := func(fn func(ledger.Statement, ledger.Line) error) error {
+		return ledger.EachLine(s.ctx, s.db, s.actor, org, c.Month, c.Currency, fn)
+	}
+	switch {
+	case c.Output != nil:
+		return s.writeRows(*c.Output, format, "ledger_lines", slices.Clone(ledger.LineColumns), func(write func(...sheet.Value) error) error {
+			return each(func(of ledger.Statement, l ledger.Line) error { return write(l.Cells(of, s.voice)...) })
+		})
+	case s.line.JSON:
+		return s.answerObject(func(o *object) error {
+			lines := o.begin("lines")
+			err := each(func(of ledger.Statement, l ledger.Line) error {
+				return lines.add(lineRow{l.Kind, l.At, l.Event, l.Reservation, l.Pieces, of.Currency, l.AmountMinor, l.CommissionMinor, l.Reason})
+			})
+			if err != nil {
+				return err
+			}
+			return lines.end()
+		})
+	}
+	return s.showLines(each)
+}
+
+func (s *session) showLines(each func(func(ledger.Statement, ledger.Line) error) error) error {
+	var rows []table.Row
+	all := 0
+	err := each(func(of ledger.Statement, l ledger.Line) error {
+		if all++; all > mostLinesShown {
+			return nil
+		}
+		commission := ""
+		if l.CommissionMinor != 0 {
+			commission = s.voice.Money(of.Money(l.CommissionMinor))
+		}
+		rows = append(rows, table.Row{
+			s.voice.Say("ledger_"+string(l.Kind), nil), s.voice.Instant(i18n.Instant{At: l.At, Zone: of.TimeZone}), l.EventName, cmp.Or(l.Reservation, l.Reason),
+			s.voice.Number(int64(l.Pieces)), s.voice.Money(of.Money(l.AmountMinor)), commission,
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.table([]string{
+		"ledger_column_what", "ledger_column_at", "ledger_column_event", "ledger_column_reservation", "ledger_column_pieces", "ledger_column_amount", "ledger_commission",
+	}, rows, 4, 5, 6)
+	if all > len(rows) {
+		s.say("cli_statement_lines_more", map[string]any{"shown": len(rows), "all": all})
+	}
+	return nil
+}
+
 type printStatement struct {
 	ofMonth
 	Output string `short:"o" required:"" help:"File to write, .pdf, .xlsx or .json, or a directory, in which it is a PDF."`
@@ -176,6 +264,11 @@ func (c printStatement) Run(s *session) error {
 	file := c.Output
 	if isDirectory(file) {
 		file = filepath.Join(file, paper.FileName()+".pdf")
+	}
+	if strings.EqualFold(filepath.Ext(file), ".xlsx") {
+		if paper.Lines, err = c.lines(s, org, all); err != nil {
+			return err
+		}
 	}
 	write := map[string]func(io.Writer) error{
 		".pdf": paper.WritePDF, ".xlsx": paper.WriteXLSX,
@@ -193,6 +286,19 @@ func (c printStatement) Run(s *session) error {
 	}
 	return s.done("cli_statement_printed", map[string]any{"file": file, "month": s.voice.Month(all[0].Month)},
 		map[string]any{"file": file, "month": all[0].Key(), "statements": len(all)})
+}
+
+// lines are those of each statement, as many as a workbook has and one more.
+func (o ofMonth) lines(s *session, org account.Organisation, all []ledger.Statement) ([][]ledger.Line, error) {
+	lines := make([][]ledger.Line, len(all))
+	err := ledger.EachLine(s.ctx, s.db, s.actor, org, o.Month, o.Currency, func(of ledger.Statement, l ledger.Line) error {
+		i := slices.IndexFunc(all, func(one ledger.Statement) bool { return one.Currency == of.Currency })
+		if i >= 0 && len(lines[i]) <= ledger.MostLinesOnPaper {
+			lines[i] = append(lines[i], l)
+		}
+		return nil
+	})
+	return lines, err
 }
 
 type correctStatement struct {
