@@ -12,7 +12,7 @@ var monthNames = func() map[string]int {
 		"janvier janv jan january enero ene", "fevrier fevr fev february feb febrero", "mars mar march marzo", "avril avr april apr abril abr",
 		"mai may mayo", "juin jun june junio", "juillet juil jul july julio", "aout aug august agosto ago",
 		"septembre sept sep september septiembre setiembre set", "octobre oct october octubre", "novembre nov november noviembre",
-		"decembre dec december diciembre dic",
+		"decembre dec december diciembre dic", //nolint:misspell // French, without its accent
 	} {
 		for _, name := range strings.Fields(month) {
 			names[name] = i + 1

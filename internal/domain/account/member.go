@@ -109,7 +109,7 @@ func ChangeRole(ctx context.Context, db *pg.DB, actor timeline.Actor, org Organi
 	if err := checkRole(role); err != nil {
 		return err
 	}
-	return changeMember(ctx, db, actor, org, email, func(tx pgx.Tx, m memberRow) error {
+	return changeMember(ctx, db, org, email, func(tx pgx.Tx, m memberRow) error {
 		if m.loginID == actor.LoginID {
 			return problem.Refused("member_self", nil)
 		}
@@ -122,7 +122,7 @@ func Remove(ctx context.Context, db *pg.DB, actor timeline.Actor, org Organisati
 	if err := mayManageMembers(actor, org); err != nil {
 		return err
 	}
-	return changeMember(ctx, db, actor, org, email, func(tx pgx.Tx, m memberRow) error {
+	return changeMember(ctx, db, org, email, func(tx pgx.Tx, m memberRow) error {
 		if m.loginID == actor.LoginID {
 			return problem.Refused("member_self", nil)
 		}
@@ -143,7 +143,7 @@ func ResetPassword(ctx context.Context, db *pg.DB, actor timeline.Actor, org Org
 	if err != nil {
 		return err
 	}
-	return changeMember(ctx, db, actor, org, email, func(tx pgx.Tx, m memberRow) error {
+	return changeMember(ctx, db, org, email, func(tx pgx.Tx, m memberRow) error {
 		if m.elsewhere && !actor.Installation {
 			return problem.Refused("member_elsewhere", problem.Facts{"email": m.email})
 		}
@@ -177,7 +177,7 @@ type memberRow struct {
 }
 
 // changeMember holds the login of a member, and changes what hangs on it.
-func changeMember(ctx context.Context, db *pg.DB, actor timeline.Actor, org Organisation, email string, change func(pgx.Tx, memberRow) error) error {
+func changeMember(ctx context.Context, db *pg.DB, org Organisation, email string, change func(pgx.Tx, memberRow) error) error {
 	return db.Tx(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
 		var m memberRow
 		var organisations []int64

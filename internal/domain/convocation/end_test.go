@@ -303,7 +303,10 @@ func TestConvoke_CopiesTheListsOfARunBesideIt(t *testing.T) {
 			s.owner(`insert into timeline (organisation_id, actor, kind, facts) select id, 'x', 'room_changed', '{}' from organisation where id > 0`)
 			return nil
 		}, want: []string{seen}},
-		"long ago":     {since: func(s *school) error { s.owner(`update run set finished_at = finished_at - interval '2 minutes'`); return nil }, want: []string{seen}},
+		"long ago": {since: func(s *school) error {
+			s.owner(`update run set finished_at = finished_at - interval '2 minutes'`)
+			return nil
+		}, want: []string{seen}},
 		"another exam": {target: func(t Target) Target { t.Exam = "MATH"; return t }, want: []string{seen}},
 		"it failed":    {since: func(s *school) error { s.owner(`update run set state = 'failed'`); return nil }, want: []string{seen}},
 	} {
