@@ -66,6 +66,9 @@ func planOf(version coding.Version) (*coding.Plan, error) {
 // Cells is the number of cells on a side, with the white border.
 func (q QR) Cells() int { return q.code.Size + 2*quietCells }
 
+// Size is the number of cells on a side, without it.
+func (q QR) Size() int { return q.code.Size }
+
 // Rectangles cover the black cells of the code, counted from its upper left one: the cells of a row
 // that touch, as far down as all of them are black. They may overlap.
 func (q QR) Rectangles() []image.Rectangle {

@@ -136,17 +136,22 @@ func FindCampaign(ctx context.Context, db *pg.DB, actor timeline.Actor, slug str
 		if err := pg.See(ctx, tx, c.OrganisationID); err != nil {
 			return err
 		}
-		err = tx.QueryRow(ctx, `
+		return c.read(ctx, tx)
+	})
+	return c, err
+}
+
+// read fills in the campaign that is named.
+func (c *Campaign) read(ctx context.Context, tx pgx.Tx) error {
+	err := tx.QueryRow(ctx, `
 select g.slug, g.name, g.fee_minor, g.currency, g.notices_wait, g.created_at, o.country, o.time_zone, o.locale
   from campaign g join organisation o on o.id = g.organisation_id
  where g.organisation_id = $1 and g.id = $2`, c.OrganisationID, c.ID).
-			Scan(&c.Slug, &c.Name, &c.FeeMinor, &c.Currency, &c.NoticesWait, &c.AddedAt, &c.Country, &c.TimeZone, &c.Locale)
-		if err != nil {
-			return fmt.Errorf("read the campaign: %w", err)
-		}
-		return nil
-	})
-	return c, err
+		Scan(&c.Slug, &c.Name, &c.FeeMinor, &c.Currency, &c.NoticesWait, &c.AddedAt, &c.Country, &c.TimeZone, &c.Locale)
+	if err != nil {
+		return fmt.Errorf("read the campaign: %w", err)
+	}
+	return nil
 }
 
 // Revision counts the changes that may free a seat or alter who may sit where.

@@ -42,12 +42,30 @@ func FullName(family, given string) string {
 	return family + " " + given
 }
 
+const candidateColumns = `
+       id, reference, family_name, given_name, email, phone, locale, needs_accessible, status_id, centre_id, filed_at, fee_waived_at, paid_minor`
+
+// CandidateByID reads a candidate that is known by number, with their campaign.
+func CandidateByID(ctx context.Context, tx pgx.Tx, organisationID, id int64) (c Campaign, candidate Candidate, err error) {
+	c.OrganisationID = organisationID
+	rows, err := tx.Query(ctx, `select `+candidateColumns+` from candidate where organisation_id = $1 and id = $2`, organisationID, id)
+	if err != nil {
+		return c, candidate, fmt.Errorf("find the candidate: %w", err)
+	}
+	if candidate, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Candidate]); err != nil {
+		return c, candidate, fmt.Errorf("read the candidate: %w", err)
+	}
+	err = tx.QueryRow(ctx, `select campaign_id from candidate where organisation_id = $1 and id = $2`, organisationID, id).Scan(&c.ID)
+	if err != nil {
+		return c, candidate, fmt.Errorf("read the candidate's campaign: %w", err)
+	}
+	return c, candidate, c.read(ctx, tx)
+}
+
 // FindCandidate finds a candidate of the campaign by reference, in whatever capitals or width of digits it is written, as a list
 // of candidates does.
 func FindCandidate(ctx context.Context, tx pgx.Tx, c Campaign, reference string) (Candidate, error) {
-	rows, err := tx.Query(ctx, `
-select id, reference, family_name, given_name, email, phone, locale, needs_accessible, status_id, centre_id, filed_at,
-       fee_waived_at, paid_minor
+	rows, err := tx.Query(ctx, `select `+candidateColumns+`
   from candidate where organisation_id = $1 and campaign_id = $2 and reference_key = (select name_key($3))
  order by reference = $3 desc limit 2`, c.OrganisationID, c.ID, reference)
 	if err != nil {

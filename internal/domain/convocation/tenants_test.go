@@ -92,6 +92,14 @@ func entriesOf(s *school) map[string]func(context.Context, at) error {
 			_, err := ReadFile(ctx, s.db, at.actor, at.campaign, "C0001")
 			return err
 		},
+		"letter.LinkOf": func(ctx context.Context, at at) error {
+			_, err := letter.LinkOf(ctx, s.db, at.actor, at.campaign, "C0001")
+			return err
+		},
+		"admission.RenewLink": func(ctx context.Context, at at) error {
+			_, err := admission.RenewLink(ctx, s.db, at.actor, at.campaign, "C0001")
+			return err
+		},
 		"letter.OfCandidate": func(ctx context.Context, at at) error {
 			_, err := letter.OfCandidate(ctx, s.db, at.actor, at.campaign, "C0001")
 			return err

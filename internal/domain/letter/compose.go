@@ -21,7 +21,7 @@ func Definitions(public string) map[notice.Kind]notice.Definition {
 	both := []notice.Channel{notice.ChannelEmail, notice.ChannelSMS}
 	definitions := map[notice.Kind]notice.Definition{}
 	for _, kind := range []notice.Kind{notice.KindConvocation, notice.KindChange, notice.KindRelease} {
-		definitions[kind] = notice.Definition{Channels: both, Compose: compose}
+		definitions[kind] = notice.Definition{Channels: both, Compose: composeSeats(public)}
 	}
 	for _, kind := range []notice.Kind{
 		notice.KindReservationConfirmed, notice.KindRefundDue, notice.KindReservationLapsed, notice.KindTicketsCancelled, notice.KindEventCancelled,
@@ -50,6 +50,7 @@ type matter struct {
 	letter Letter
 	told   told
 	voice  i18n.Voice
+	link   string // to the candidate's own page; empty: none is known
 }
 
 // told is what is known of a notice beside the letter.
@@ -76,12 +77,24 @@ type facts struct {
 	EndsAt   *i18n.Instant `json:"ends_at"` // nil: it was not kept
 }
 
-// compose reads the state again and words what is still true and still to come.
-func compose(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due) ([]notice.Message, error) {
-	matters, err := readMatters(ctx, tx, organisationID, due)
-	if err != nil {
-		return nil, err
+// composeSeats reads the state again and words what is still true and still to come. Public is the address under which people reach the
+// pages; empty: they do not.
+func composeSeats(public string) notice.Compose {
+	return func(ctx context.Context, tx pgx.Tx, organisationID int64, due []notice.Due) ([]notice.Message, error) {
+		matters, err := readMatters(ctx, tx, organisationID, due)
+		if err != nil {
+			return nil, err
+		}
+		if public != "" {
+			for i := range matters {
+				matters[i].link = public + CandidatePath + matters[i].letter.Link
+			}
+		}
+		return compose(ctx, tx, matters)
 	}
+}
+
+func compose(ctx context.Context, tx pgx.Tx, matters []matter) ([]notice.Message, error) {
 	now, err := pg.Now(ctx, tx)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,8 @@ type Letter struct {
 	Code            string    `json:"code"`              // signed: what the QR code holds
 	Contact         string    `json:"contact,omitempty"` // e-mail address to which the organisation's people turn; empty: none
 	Installation    string    `json:"-"`                 // tells the entries of calendars from those of other installations
+	LinkEpoch       int       `json:"-"`                 // from which Link is derived
+	Link            string    `json:"-" db:"-"`          // of the candidate's own page: names it under CandidatePath, and cannot be guessed
 
 	// Logo is drawn on all letters of the organisation that are drawn together; the first one of a
 	// reading carries it.
@@ -141,10 +143,12 @@ func Read(ctx context.Context, tx pgx.Tx, organisationID int64, claimIDs []int64
 	if err != nil {
 		return nil, err
 	}
+	links := linkKey(key)
 	for i := range letters {
 		if letters[i].Code, err = letters[i].seal(key); err != nil {
 			return nil, err
 		}
+		letters[i].Link = linkOf(links, organisationID, letters[i].CandidateID, letters[i].LinkEpoch)
 	}
 	letters[0].Logo, err = account.Logo(ctx, tx, organisationID)
 	return letters, err

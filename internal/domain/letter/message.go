@@ -32,6 +32,8 @@ type body struct {
 	Notes        []string // what the school adds
 	From         string
 	Contact      string // where questions go; empty: nowhere that is known
+	Page         string // what stands before the link to the reader's own page
+	Link         string // empty: there is none
 }
 
 // message words a notice on every channel.
@@ -91,6 +93,9 @@ func (m matter) body() body {
 	} else {
 		b.ToDo = append(b.ToDo, say("letter_mail_attached", nil))
 	}
+	if m.link != "" {
+		b.Page, b.Link = say("letter_mail_page", nil), m.link
+	}
 	return b
 }
 
@@ -134,6 +139,9 @@ func (b body) text(voice i18n.Voice) string {
 	paragraph(indent(lines)...)
 	paragraph(b.Notes...)
 	paragraph(b.ToDo...)
+	if b.Link != "" {
+		paragraph(b.Page, b.Link)
+	}
 	out.WriteString(b.From + "\n")
 	if b.Contact != "" {
 		out.WriteString(b.Contact + "\n")

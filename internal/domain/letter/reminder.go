@@ -27,7 +27,7 @@ func composeReminders(public string) notice.Compose {
 			theirs  func(notice.Due) bool
 			compose notice.Compose
 		}{
-			{func(d notice.Due) bool { return d.CandidateID != 0 }, compose},
+			{func(d notice.Due) bool { return d.CandidateID != 0 }, composeSeats(public)},
 			{func(d notice.Due) bool { return d.CandidateID == 0 }, composeRemindersOfOrders(public)},
 		} {
 			var places []int

@@ -390,13 +390,14 @@ func List(ctx context.Context, db *pg.DB, actor timeline.Actor, slug, reference 
 		if err != nil {
 			return err
 		}
-		made, err = list(ctx, tx, c, candidate)
+		made, err = MadeBy(ctx, tx, c, candidate)
 		return err
 	})
 	return made, err
 }
 
-func list(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate) ([]Made, error) {
+// MadeBy lists the payments of a candidate, oldest first, with those that were reversed.
+func MadeBy(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate admission.Candidate) ([]Made, error) {
 	rows, err := tx.Query(ctx, `
 select p.id, p.amount_minor, p.currency, p.method, p.received_at, coalesce(s.label, p.receipt) as receipt, s.label is not null as ours, p.actor,
        r.id is not null as reversed, coalesce(r.reason, '') as reason, coalesce(b.label, '') as reversal

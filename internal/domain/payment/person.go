@@ -62,6 +62,6 @@ func readPerson(ctx context.Context, tx pgx.Tx, c admission.Campaign, candidate 
 	if person.Standing, err = StandingOf(ctx, tx, c, candidate.ID); err != nil {
 		return person, err
 	}
-	person.Made, err = list(ctx, tx, c, candidate)
+	person.Made, err = MadeBy(ctx, tx, c, candidate)
 	return person, err
 }

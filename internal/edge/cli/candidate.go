@@ -14,6 +14,7 @@ type candidateCommand struct {
 	Status candidateStatus `cmd:"" help:"Move a candidate to another status."`
 	Waive  candidateWaive  `cmd:"" help:"Waive a candidate's fee."`
 	Edit   candidateEdit   `cmd:"" help:"Correct a candidate's name, address, centre, needs or language by hand."`
+	Link   candidateLink   `cmd:"" help:"Show the link of a candidate's own page, which needs no password."`
 
 	Distinct candidateDistinct `cmd:"" help:"Say of two candidates that they are two people: they are not named as perhaps one again."`
 }

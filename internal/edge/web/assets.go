@@ -22,7 +22,7 @@ var assets embed.FS
 var served = func() map[string]servedFile {
 	files := map[string]servedFile{}
 	for _, name := range []string{
-		"pico.min.css", "usher.css", "account.css", "candidates.css", "counter.css", "counter.js", "shop.css", "shop.js", "icon.svg", "htmx.min.js", "usher.js", "pico.LICENSE.md", "htmx.LICENSE.md",
+		"pico.min.css", "usher.css", "account.css", "candidates.css", "counter.css", "counter.js", "shop.css", "shop.js", "own.css", "own.js", "own_worker.js", "icon.svg", "htmx.min.js", "usher.js", "pico.LICENSE.md", "htmx.LICENSE.md",
 	} {
 		content, err := assets.ReadFile("assets/" + name)
 		if err != nil {

@@ -25,6 +25,7 @@ type candidatePage struct {
 	Chrome
 	convocation.File
 	Slug, Name, URL string
+	OwnLink         string // to the page that the candidate opens themselves; empty: whoever reads may not have it
 	Done            string // what was just done; empty: nothing
 	Refusal         string // why it was not; empty: nothing was refused
 	Typed           candidateForm
@@ -89,6 +90,14 @@ func (s *site) showCandidate(w http.ResponseWriter, r *http.Request, actor timel
 		return
 	}
 	page := candidatePageOf(chrome(w, r), actor, file)
+	if page.MayPrint {
+		own, err := letter.LinkOf(ctx, s.db, actor, file.Campaign.Slug, file.Candidate.Reference)
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		page.OwnLink = s.address(r) + own.Path
+	}
 	fill(&page)
 	show(w, r, status, page)
 }
@@ -250,7 +259,7 @@ func orNothing(c Chrome, value any) any {
 }
 
 // candidateActs are what can be done from a file, by what stands at the end of its address.
-var candidateActs = []string{"status", "edit", "seat", "move", "release", "tell"}
+var candidateActs = []string{"status", "edit", "seat", "move", "release", "tell", "link"}
 
 // act does something with a candidate and leads back to their file; what is refused is said there, and what was typed stays.
 func (s *site) candidateAct(w http.ResponseWriter, r *http.Request, actor timeline.Actor) {
@@ -317,6 +326,9 @@ func (s *site) doToCandidate(ctx context.Context, r *http.Request, actor timelin
 			}
 		}
 		_, err := intake.EditCandidate(ctx, s.db, actor, slug, reference, correction)
+		return err
+	case "link":
+		_, err := admission.RenewLink(ctx, s.db, actor, slug, reference)
 		return err
 	case "seat":
 		_, err := convocation.Seat(ctx, s.db, actor, slug, reference, form("sitting"), form("seat"))

@@ -39,6 +39,10 @@ func (s *site) shop(mux *http.ServeMux) {
 	mux.Handle(letter.TicketPath+"{link}", unlisted(byMethod(true, false, s.showTicket)))
 	mux.Handle(letter.TicketPath+"{link}/"+ticketFile, unlisted(byMethod(true, false, s.ticketPDF)))
 	mux.Handle(letter.TicketPath+"{link}/"+calendarFile, unlisted(byMethod(true, false, s.ticketCalendar)))
+	mux.Handle(letter.CandidatePath+ownWorker, byMethod(true, false, worker))
+	mux.Handle(letter.CandidatePath+"{link}", unlisted(byMethod(true, false, s.showOwnPage)))
+	mux.Handle(letter.CandidatePath+"{link}/"+ownLetterFile, unlisted(byMethod(true, false, s.ownLetter)))
+	mux.Handle(letter.CandidatePath+"{link}/"+calendarFile, unlisted(byMethod(true, false, s.ownCalendar)))
 	mux.Handle(reservationPath+"{reference}", unlisted(byMethod(true, false, s.showReservation)))
 	mux.Handle(reservationPath+"{reference}/state", byMethod(true, false, s.reservationState))
 	mux.Handle(reservationPath+"{reference}/go", byMethod(true, false, s.goToPay))
@@ -66,6 +70,7 @@ type shopChrome struct {
 	Organiser string
 	Contact   string // the organiser's e-mail address; empty: none
 	Code      string // what a script of the page knows it by
+	Kept      bool   // it is a candidate's own, which telephones keep
 }
 
 // failShop answers an error where somebody buys: there is no way from there into the organiser's pages.
