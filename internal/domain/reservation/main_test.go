@@ -196,7 +196,7 @@ func expireSome(ctx context.Context, db *pg.DB, actor timeline.Actor, most int) 
 			return err
 		}
 		listed = len(items)
-		expired, err = Expire(ctx, tx, actor, items)
+		expired, _, err = Expire(ctx, tx, actor, items)
 		return err
 	})
 	return expired, listed, err

@@ -32,36 +32,48 @@ select r.organisation_id, r.id, r.reference, r.name from lapsed l join reservati
 }
 
 // Expire writes down of reservations that their holds are over: what was so by the clock already. It tells of how many. One that was paid, prolonged
-// or written down meanwhile stays as it is, and one whose row somebody else holds is passed over: they see themselves that it is over, or the
-// next call does.
-func Expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, reservations []run.Item) (expired int, err error) {
+// or written down meanwhile stays as it is, and one whose row somebody else holds is passed over, and counted as that: they see themselves that it
+// is over, or the next call does.
+func Expire(ctx context.Context, tx pgx.Tx, actor timeline.Actor, reservations []run.Item) (expired, passed int, err error) {
 	organisations, ids := make([]int64, len(reservations)), make([]int64, len(reservations))
 	for i, r := range reservations {
 		organisations[i], ids[i] = r.OrganisationID, r.ID
 	}
 	rows, err := tx.Query(ctx, `
-select r.organisation_id, r.id from unnest($1::bigint[], $2::bigint[]) w(organisation_id, id)
-  join reservation r on (r.organisation_id, r.id) = (w.organisation_id, w.id)
- where r.state = any($3) order by r.organisation_id, r.id for no key update of r skip locked`, pg.PlanAnew, organisations, ids, From(Lapse))
+with asked as materialized (
+  select r.organisation_id, r.id from unnest($1::bigint[], $2::bigint[]) w(organisation_id, id)
+    join reservation r on (r.organisation_id, r.id) = (w.organisation_id, w.id)
+   where r.state = any($3)),
+taken as materialized (
+  select r.organisation_id, r.id from asked a join reservation r on (r.organisation_id, r.id) = (a.organisation_id, a.id)
+   where r.state = any($3) order by r.organisation_id, r.id for no key update of r skip locked)
+select a.organisation_id, a.id, t.id is not null
+  from asked a left join taken t on (t.organisation_id, t.id) = (a.organisation_id, a.id) order by a.organisation_id, a.id`,
+		pg.PlanAnew, organisations, ids, From(Lapse))
 	if err != nil {
-		return 0, fmt.Errorf("lock the holds that are over: %w", err)
+		return 0, 0, fmt.Errorf("lock the holds that are over: %w", err)
 	}
 	over := map[int64][]int64{}
 	var organisationID, id int64
-	if _, err = pgx.ForEachRow(rows, []any{&organisationID, &id}, func() error {
+	var taken bool
+	if _, err = pgx.ForEachRow(rows, []any{&organisationID, &id, &taken}, func() error {
+		if !taken {
+			passed++
+			return nil
+		}
 		over[organisationID] = append(over[organisationID], id)
 		return nil
 	}); err != nil {
-		return 0, fmt.Errorf("lock the holds that are over: %w", err)
+		return 0, 0, fmt.Errorf("lock the holds that are over: %w", err)
 	}
 	for _, organisationID := range slices.Sorted(maps.Keys(over)) {
 		written, err := expire(ctx, tx, actor, organisationID, over[organisationID], func(r Reservation) bool { return r.State == Lapsed })
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		expired += written
 	}
-	return expired, nil
+	return expired, passed, nil
 }
 
 // expire ends holds whose reservations' rows are locked, of those that are over.

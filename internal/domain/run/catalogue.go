@@ -62,9 +62,10 @@ type Item struct {
 	Name      string
 }
 
-// Outcome is what became of the items that were handed over. Whatever is neither held nor refused was done.
+// Outcome is what became of the items that were handed over. Whatever is neither held, passed over nor refused was done.
 type Outcome struct {
 	Changed int       // items that were not as they are now
+	Passed  int       // locked by somebody else, who does what is to be done, or leaves it to the next window: counted as not done, and not named
 	Held    []Item    // locked by somebody else
 	Refused []Refusal // judged: not to be done, with the reason. List and Item are filled in by the run.
 }

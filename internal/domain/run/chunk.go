@@ -365,7 +365,7 @@ func (i Item) Refuse(reason string, facts problem.Facts) Refusal {
 
 // setAside counts what was done and names what was not: refused, or left because somebody else has it locked.
 func (h *holding) setAside(ctx context.Context, tx pgx.Tx, next *checkpoint, items []Item, outcome Outcome) error {
-	done := len(items) - len(outcome.Held) - len(outcome.Refused)
+	done := len(items) - len(outcome.Held) - len(outcome.Refused) - outcome.Passed
 	if done < 0 || outcome.Changed > done {
 		return errTask{fmt.Errorf("the task %s did more items than it was given", h.task.Name)}
 	}

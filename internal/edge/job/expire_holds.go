@@ -29,8 +29,8 @@ func expireHolds() run.Task {
 		Work: run.Work{
 			Chunk: 200, Next: reservation.ListOver,
 			Do: func(ctx context.Context, tx pgx.Tx, _ run.Window, items []run.Item) (run.Outcome, error) {
-				expired, err := reservation.Expire(ctx, tx, itself, items)
-				return run.Outcome{Changed: expired}, err
+				expired, passed, err := reservation.Expire(ctx, tx, itself, items)
+				return run.Outcome{Changed: expired, Passed: passed}, err
 			},
 		},
 	}

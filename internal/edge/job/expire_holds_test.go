@@ -36,7 +36,7 @@ func TestExpireHolds_HeldElsewhere(t *testing.T) {
 	must(t, err)
 	_, err = somebody.Exec(t.Context(), `select from reservation where reference = $1 for no key update`, over.Reference)
 	must(t, err)
-	if p := h.run("expire-holds"); p.Changed != 0 || p.Refused != 0 {
+	if p := h.run("expire-holds"); p.Done != 0 || p.Changed != 0 || p.Refused != 0 {
 		t.Errorf("while it is held: %+v", p)
 	}
 	must(t, somebody.Rollback(t.Context()))
