@@ -18,7 +18,7 @@ type Task struct {
 	Name string
 	Schedule
 	Idempotency string        // what makes twice once, in words
-	Constraint  string        // the unique index or constraint that backs it: without it the program does not start
+	Constraint  string        // the unique index or constraint that backs it: without it the program does not start; empty: a row's lock and its state do
 	Over        string        // what that covers, as "run (organisation_id, task, window_key)": another of its name backs nothing
 	Reads       []string      // tables
 	Writes      []string      // tables
@@ -109,7 +109,7 @@ func (c Catalogue) Check() error {
 		switch {
 		case task.Name == "" || seen[task.Name]:
 			return fmt.Errorf("the task %q has no name of its own", task.Name)
-		case task.Idempotency == "" || task.Constraint == "" || task.Over == "" || len(task.Reads) == 0 || len(task.Writes) == 0:
+		case task.Idempotency == "" || (task.Constraint == "") != (task.Over == "") || len(task.Reads) == 0 || len(task.Writes) == 0:
 			return fmt.Errorf("the task %s does not say what makes twice once, or what it touches", task.Name)
 		case task.Overdue <= 0:
 			return fmt.Errorf("the task %s does not say when it is overdue", task.Name)
@@ -134,6 +134,9 @@ const (
 func (c Catalogue) guards() (guards []promise.Guard, tasks []string) {
 	guards, tasks = []promise.Guard{{Name: windowKey, Over: windowKeyOver}}, []string{"schedule"}
 	for _, task := range c {
+		if task.Constraint == "" {
+			continue
+		}
 		guards, tasks = append(guards, promise.Guard{Name: task.Constraint, Over: task.Over}), append(tasks, task.Name)
 	}
 	return guards, tasks

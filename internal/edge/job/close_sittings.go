@@ -11,14 +11,12 @@ import (
 )
 
 // closeSittings closes what is over, at an hour at which nobody sits anywhere. The run of a day closes everything that has ended by then, of whichever
-// day; missed days are caught up all the same, each by a run that finds nothing to do, because a window that is not run is named until somebody does.
+// day, and so of all that were missed.
 func closeSittings() run.Task {
 	return run.Task{
 		Name:        "close-sittings",
-		Schedule:    run.Schedule{Cron: "30 4 * * *", PerZone: true, Period: run.DayBefore, CatchUp: run.CatchUpAll, Most: 31},
+		Schedule:    run.Schedule{Cron: "30 4 * * *", PerZone: true, Period: run.DayBefore, CatchUp: run.CatchUpLatest, Most: 1},
 		Idempotency: "open → closed is one step, taken once under the sitting's row",
-		Constraint:  "sitting_pkey",
-		Over:        "sitting (organisation_id, id)",
 		Reads:       []string{"sitting", "event", "reservation", "claim", "line", "endpoint"},
 		Writes:      []string{"sitting", "event", "reservation", "claim", "timeline", "dispatch", "river_job"},
 		Overdue:     6 * time.Hour,

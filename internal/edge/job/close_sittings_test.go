@@ -158,6 +158,25 @@ func TestCloseSittings_ItemAtFault(t *testing.T) {
 	h.equal("the event is not over", h.texts(`select state from event`), []string{"on_sale"})
 }
 
+// After months in which nobody planned, one window of each zone closes everything: none is run that would find nothing to do, and none is named as
+// missed, which somebody would have to repeat. So it is with what is taken away; what each day's own run has to do is named still.
+func TestCloseSittings_AfterAnOutage(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	planner := run.Planner{Catalogue: job.Catalogue(), Enqueue: func(context.Context, pgx.Tx, []run.Ready) error { return nil }}
+	look := func() {
+		_, err := planner.Look(t.Context(), h.db)
+		must(t, err)
+	}
+	look()
+	h.at(playBegins.AddDate(0, 0, 105))
+	look()
+	h.equal("missed", h.texts(`select distinct task from missed_window`), []string{"seal-timeline"})
+	h.equal("runs a zone", h.texts(`select distinct task || ' ' || count(*) from run where task in ('close-sittings', 'prune') group by task, zone order by 1`),
+		[]string{"close-sittings 1", "prune 1"})
+	h.equal("closed", h.twice("close-sittings").Changed, 3)
+}
+
 // Somebody pays while their sitting is being closed: it is left to them, come back to when they are through, and what is paid stays paid.
 func TestCloseSittings_PaidMeanwhile(t *testing.T) {
 	t.Parallel()

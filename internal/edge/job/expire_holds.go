@@ -21,8 +21,6 @@ func expireHolds() run.Task {
 		Name:        "expire-holds",
 		Schedule:    run.Schedule{Cron: "* * * * *", Zone: "UTC", Period: run.Minute, CatchUp: run.CatchUpLatest, Most: 1},
 		Idempotency: "held → lapsed is one step, taken once under the reservation's row",
-		Constraint:  "reservation_pkey",
-		Over:        "reservation (organisation_id, id)",
 		Reads:       []string{"claim", "reservation", "line", "payment", "checkout", "endpoint"},
 		Writes:      []string{"claim", "reservation", "timeline", "dispatch", "river_job"},
 		Overdue:     15 * time.Minute,

@@ -11,20 +11,16 @@ import (
 	"usher/internal/domain/run"
 )
 
-// prune takes away what is kept no longer: what the schedule itself did, and events that other systems took. A missed day is caught up,
-// although the next would do its work: else it would be named as missed until somebody ran it. The installation's own rows come first,
-// since it is organisation 0.
+// prune takes away what is kept no longer: what the schedule itself did, and events that other systems took. The run of a day does the work of all
+// that were missed. The installation's own rows come first, since it is organisation 0.
 func prune() run.Task {
 	return run.Task{
 		Name: "prune",
 		Schedule: run.Schedule{
-			Cron: "30 2 * * *", Zone: "UTC", Period: run.DayBefore, CatchUp: run.CatchUpAll, Most: 31,
+			Cron: "30 2 * * *", Zone: "UTC", Period: run.DayBefore, CatchUp: run.CatchUpLatest, Most: 1,
 		},
-		// No constraint has to keep it from doing something twice: a row that is gone is not there to be taken away again. What it relies on
-		// is that a key names one row, now and later.
+		// No constraint has to keep it from doing something twice: a row that is gone is not there to be taken away again.
 		Idempotency: "a row that is gone is found no more, and its key is given to no other",
-		Constraint:  "dispatch_pkey",
-		Over:        "dispatch (organisation_id, id)",
 		Reads:       []string{"dispatch", "run", "missed_window", "schedule"},
 		Writes:      []string{"dispatch", "run", "refusal", "missed_window", "schedule"},
 		Overdue:     6 * time.Hour,
