@@ -113,6 +113,19 @@ func TestRun_ManyNodesAreAsOne(t *testing.T) {
 					t.Errorf("an execution ended as %q", how)
 				}
 			}
+			// Alone, each window again names nothing, and does each item once: these tasks mark anew what is marked, so that a double shows.
+			before, last := s.number(`select count(*) from mark`), s.node()
+			for _, task := range last.executor.Catalogue {
+				results, err := last.executor.Run(t.Context(), s.db, s.actor, Wanted{Task: task.Name, Key: marked, Again: true})
+				s.must(err)
+				if p := results[0].Progress; p.Refused != 0 || p.Done != 20 {
+					t.Errorf("%s, again: %+v", task.Name, p)
+				}
+			}
+			items := s.number(`select count(*) from (select distinct task, window_key, organisation_id, thing_id from mark) m`)
+			if marks := s.number(`select count(*) from mark`); items != s.tasks*20 || marks != before+s.tasks*20 || s.doubled() != before {
+				t.Errorf("once each window was run again %d items have %d marks, %d of them more than one; before there were %d", items, marks, s.doubled(), before)
+			}
 		})
 	}
 }
