@@ -256,19 +256,18 @@ type printStatement struct {
 }
 
 func (c printStatement) Run(s *session) error {
-	org, all, err := c.read(s)
+	org, err := s.organisationOf(c.Organisation)
 	if err != nil {
 		return err
 	}
-	paper := ledger.Paper{Organisation: org.Name, Month: all[0].Key(), Statements: all, Voice: s.voice}
 	file := c.Output
+	paper, err := ledger.ReadPaper(s.ctx, s.db, s.actor, org, c.Month, c.Currency, s.voice, strings.EqualFold(filepath.Ext(file), ".xlsx"))
+	if err != nil {
+		return err
+	}
+	all := paper.Statements
 	if isDirectory(file) {
 		file = filepath.Join(file, paper.FileName()+".pdf")
-	}
-	if strings.EqualFold(filepath.Ext(file), ".xlsx") {
-		if paper.Lines, err = c.lines(s, org, all); err != nil {
-			return err
-		}
 	}
 	write := map[string]func(io.Writer) error{
 		".pdf": paper.WritePDF, ".xlsx": paper.WriteXLSX,
@@ -286,19 +285,6 @@ func (c printStatement) Run(s *session) error {
 	}
 	return s.done("cli_statement_printed", map[string]any{"file": file, "month": s.voice.Month(all[0].Month)},
 		map[string]any{"file": file, "month": all[0].Key(), "statements": len(all)})
-}
-
-// lines are those of each statement, as many as a workbook has and one more.
-func (o ofMonth) lines(s *session, org account.Organisation, all []ledger.Statement) ([][]ledger.Line, error) {
-	lines := make([][]ledger.Line, len(all))
-	err := ledger.EachLine(s.ctx, s.db, s.actor, org, o.Month, o.Currency, func(of ledger.Statement, l ledger.Line) error {
-		i := slices.IndexFunc(all, func(one ledger.Statement) bool { return one.Currency == of.Currency })
-		if i >= 0 && len(lines[i]) <= ledger.MostLinesOnPaper {
-			lines[i] = append(lines[i], l)
-		}
-		return nil
-	})
-	return lines, err
 }
 
 type correctStatement struct {

@@ -92,6 +92,8 @@ func (s *site) routes() []route {
 		{path: "/schedule/progress", get: s.scheduleProgress},
 		{path: "/webhooks", get: s.webhooks, post: s.addWebhook},
 		{path: "/webhooks/{act}", post: s.changeWebhook},
+		{path: statementsURL, get: s.statements},
+		{path: statementsURL + "/{month}", get: s.statement}, // and {month}.pdf, {month}.xlsx
 		{path: integrityURL, get: s.integrity, post: s.verifyNow},
 		{path: membersURL, get: s.members, post: s.invite},
 		{path: membersURL + "/{act}", post: s.changeMember},
