@@ -54,22 +54,17 @@ func (s Statement) eachLine(ctx context.Context, tx pgx.Tx, organisationID int64
 	if err != nil {
 		return fmt.Errorf("read the lines of a statement: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var l Line
-		e := Entry{}
-		if err := rows.Scan(&l.Kind, &l.At, &l.Event, &l.EventName, &l.Reservation, &l.Pieces, &e.AmountMinor, &l.CommissionMinor, &l.Reason,
-			&e.Debit, &e.Credit); err != nil {
-			return fmt.Errorf("read a line of a statement: %w", err)
-		}
+	var l Line
+	var e Entry
+	_, err = pgx.ForEachRow(rows, []any{
+		&l.Kind, &l.At, &l.Event, &l.EventName, &l.Reservation, &l.Pieces, &e.AmountMinor, &l.CommissionMinor, &l.Reason, &e.Debit, &e.Credit,
+	}, func() error {
 		if l.AmountMinor = e.to(Gateways); e.Debit == Organiser || e.Credit == Organiser {
 			l.AmountMinor = e.to(Organiser)
 		}
-		if err := each(l); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
+		return each(l)
+	})
+	if err != nil {
 		return fmt.Errorf("read the lines of a statement: %w", err)
 	}
 	return nil

@@ -46,8 +46,10 @@ func TestPaper_PDF(t *testing.T) {
 		t.Fatal("pdftotext is needed (package poppler-utils)")
 	}
 	for lang, want := range map[string][]string{
-		"en": {"Statement of October 2026", "What the month leaves", "10,000.00", "Théâtre du Fleuve", "[…] n° 0", "Settled on", "12 tickets", "September 2026: Facture 2026-118",
-			"held: 0 % of the price in EUR; 5 % of the price in EUR, at most EUR 5.00", "a ticket from Saturday 12 September 2026, 02:00"},
+		"en": {
+			"Statement of October 2026", "What the month leaves", "10,000.00", "Théâtre du Fleuve", "[…] n° 0", "Settled on", "12 tickets", "September 2026: Facture 2026-118",
+			"held: 0 % of the price in EUR; 5 % of the price in EUR, at most EUR 5.00", "a ticket from Saturday 12 September 2026, 02:00",
+		},
 		"fr": {"Relevé · octobre 2026 · EUR", "À verser à l'organisateur", "9 933,50", "Billets vendus", "septembre 2026 : Facture 2026-118"},
 		"es": {"Extracto de octubre de 2026", "A pagar al organizador", "Entradas vendidas"},
 	} {
