@@ -236,3 +236,27 @@ func TestExecute_ARunWhoseExecutorIsSilentIsTakenOver(t *testing.T) {
 	}
 	s.equal("refused", s.list(report, run.ListRefused), []string{"C0006 room_full", "C0007 room_full"})
 }
+
+// A run whose process died shows it only when its lease is over. Where the same was asked for again and done meanwhile, a click asks for
+// a run of its own: the dead one would seat nobody.
+func TestRequest_IsNotAnsweredWithTheDeadRunOnceTheSameWasDone(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, "MATH")
+	s.sit(hall{capacity: places(9)})
+	s.file(person{})
+	dead := s.convoke()
+	s.owner(`update run set state = 'running', finished_at = null, lease_until = clock() + interval '110 seconds'`)
+	click := func() Requested {
+		t.Helper()
+		asked, err := Request(t.Context(), s.db, s.actor, s.target(), func(context.Context, pgx.Tx, int64, int64) error { return nil })
+		s.must(err)
+		return asked
+	}
+	if asked := click(); !asked.Already || asked.RunID != dead.Run {
+		t.Errorf("while it may be alive: %+v, want the run %d", asked, dead.Run)
+	}
+	s.convoke()
+	if asked := click(); asked.Already || asked.RunID == dead.Run {
+		t.Errorf("after the same was done: %+v", asked)
+	}
+}

@@ -460,9 +460,13 @@ func (k *candidates) find(v *verdict, r *candidateRow, plan *candidatePlan) (adm
 		}
 	}
 	if len(strangers) > 0 {
-		v.rejectField(k.importer, colReference, "candidate_perhaps_other", problem.Facts{
-			"other": strangers[0].Reference, "name": v.name, "command": k.handCommand(strangers[0].Reference, colPhone),
-		})
+		command := k.handCommand(strangers[0].Reference, colPhone)
+		for flag, value := range map[string]string{" --email ": r.email, " --phone ": r.phone} {
+			if value != "" {
+				command += flag + shellQuoted(value)
+			}
+		}
+		v.rejectField(k.importer, colReference, "candidate_perhaps_other", problem.Facts{"other": strangers[0].Reference, "name": v.name, "command": command})
 	}
 	return admission.Filed{}, false
 }

@@ -202,7 +202,7 @@ func TestCandidates_NamesakesOfOneDay(t *testing.T) {
 	}
 	for _, lang := range i18n.Languages {
 		said := i18n.Speak(lang).Say("refusal_candidate_perhaps_other", r.Rejected[0].Facts)
-		if !strings.Contains(said, "N000001") || !strings.Contains(said, "usher candidate edit") {
+		if !strings.Contains(said, "N000001") || !strings.Contains(said, "usher candidate edit") || !strings.Contains(said, `--phone "+22365999999"`) {
 			t.Errorf("%s: %q", lang, said)
 		}
 	}

@@ -146,11 +146,11 @@ func waitingOrDue(channel Channel) wanted {
 
 // dueOrAgain asks by the very rule by which Again and AgainUntold choose.
 func dueOrAgain(channel Channel, candidate admission.Candidate) (w wanted) {
-	who := untold
+	latest, who := latestUntold, untold
 	if candidate.ID != 0 {
-		who, w.more = `n.candidate_id = $5)`, []any{candidate.ID}
+		latest, who, w.more = latestOf, `n.candidate_id = $5)`, []any{candidate.ID}
 	}
-	w.statement = again + latestOf + who + channel.columns(`, wanted as (`+due+`{state} = 'pending'
+	w.statement = again + latest + who + channel.columns(`, wanted as (`+due+`{state} = 'pending'
    union all
   select id, true, true from latest where `+string(channel)+`)`)
 	return w

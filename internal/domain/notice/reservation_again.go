@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -75,10 +76,10 @@ func toTellBuyers(ctx context.Context, db *pg.DB, actor timeline.Actor, slug str
 	return event.Find(ctx, db, actor, slug)
 }
 
-// Whose notices are sent once more: of one reservation, the third argument, or of all whom none has reached.
+// Whose notices are sent once more: of one reservation, the third argument, or of all whom none has reached, or whose message is in a folder.
 const (
 	againOne    = `n.reservation_id = $3`
-	againUntold = `n.told_at is null and $3 = 0`
+	againUntold = `(n.told_at is null or 'written' in (n.email_state, n.sms_state)) and $3 = 0`
 )
 
 // standingOfBuyers are the notices of each reservation that still say something, locked in key order, with the channels on which they
@@ -100,8 +101,21 @@ latest as materialized (
    where 'too_late' not in (n.email_state, n.sms_state)
      and (r.email <> '' and n.email_state not in ` + underWay + ` or r.phone <> '' and n.sms_state not in ` + underWay + `) and `
 
+// untoldOfBuyers is standingOfBuyers where a channel that told somebody does not tell them once more.
+var untoldOfBuyers = strings.NewReplacer(
+	"r.email <> ''", "r.email <> '' and (n.told_at is null or n.email_state = 'written')",
+	"r.phone <> ''", "r.phone <> '' and (n.told_at is null or n.sms_state = 'written')").Replace(standingOfBuyers)
+
+// againOf chooses what is sent once more.
+func againOf(which string) string {
+	if which == againUntold {
+		return untoldOfBuyers + which
+	}
+	return standingOfBuyers + which
+}
+
 func readyBuyers(ctx context.Context, tx pgx.Tx, actor timeline.Actor, e event.Event, which string, reservationID int64) (r Readied, err error) {
-	err = tx.QueryRow(ctx, `with`+standingOfBuyers+which+`)`+readied, pg.PlanAnew, e.OrganisationID, e.ID, reservationID).Scan(&r.Emails, &r.SMS)
+	err = tx.QueryRow(ctx, `with`+againOf(which)+`)`+readied, pg.PlanAnew, e.OrganisationID, e.ID, reservationID).Scan(&r.Emails, &r.SMS)
 	if err != nil {
 		return r, fmt.Errorf("make the messages ready: %w", err)
 	}

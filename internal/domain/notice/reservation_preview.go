@@ -69,7 +69,7 @@ func previewBuyers(
 // readUnsentBuyers reads what would be sent to buyers of an event, a page behind a notice: what is due, and what would be sent again by
 // the very rule by which that is chosen.
 func readUnsentBuyers(ctx context.Context, tx pgx.Tx, e event.Event, channel Channel, which string, one, after int64) ([]unsentNotice, error) {
-	rows, err := tx.Query(ctx, channel.columns(`with`+standingOfBuyers+which+`),
+	rows, err := tx.Query(ctx, channel.columns(`with`+againOf(which)+`),
 wanted as (
   select n.id, n.{request} > 1 as asked, false as anew from notice n where n.organisation_id = $1 and n.{state} in ('waiting', 'pending') and `+ofEvent(2)+`
    union all

@@ -3,6 +3,7 @@ package notice
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -88,9 +89,9 @@ func findReachable(ctx context.Context, tx pgx.Tx, c admission.Campaign, referen
 }
 
 // AgainUntold sends once more to all whom no channel reached and who have an address: what failed,
-// bounced, or ended without anybody knowing.
+// bounced, or ended without anybody knowing; and by a channel that only wrote into a folder, whoever the other one told.
 func AgainUntold(ctx context.Context, db *pg.DB, actor timeline.Actor, campaign string) (Readied, error) {
-	return readying(ctx, db, actor, campaign, KindTellingAgain, again+latestOf+untold+readied)
+	return readying(ctx, db, actor, campaign, KindTellingAgain, again+latestUntold+untold+readied)
 }
 
 // again is a send request of its own: a new message in the place of the one before, to whichever
@@ -127,8 +128,14 @@ asked as (
 select count(*) filter (where email), count(*) filter (where sms) from asked`
 )
 
-// untold chooses whom no channel reached, whichever of their notices would have.
-var untold = `(n.candidate_id, k.exam_id) in (select candidate_id, exam_id from (` + latest("") + `) of where told_at is null))`
+// latestUntold is latestOf where a channel that told somebody does not tell them once more.
+var latestUntold = strings.NewReplacer(
+	"c.email <> ''", "c.email <> '' and (n.told_at is null or n.email_state = 'written')",
+	"c.phone <> ''", "c.phone <> '' and (n.told_at is null or n.sms_state = 'written')").Replace(latestOf)
+
+// untold chooses whom no channel reached, whichever of their notices would have, and what is in a folder.
+var untold = `('written' in (n.email_state, n.sms_state)
+   or (n.candidate_id, k.exam_id) in (select candidate_id, exam_id from (` + latest("") + `) of where told_at is null)))`
 
 // readying runs a statement that makes messages ready, records that somebody asked for it, and
 // queues the jobs that send them.

@@ -316,6 +316,35 @@ func TestDrain_FolderTellsNobody(t *testing.T) {
 	equal(t, "the sums", p.counts(), Counts{Told: 2})
 }
 
+// Whom one channel told while the other wrote into a folder is named as told by one only, and what is in the folder is sent once there
+// is a server: by that channel alone.
+func TestAgainUntold_SendsWhatIsInAFolderThoughTheOtherChannelTold(t *testing.T) {
+	t.Parallel()
+	all := crowd(2)
+	for i, of := range phones(2) {
+		all[i].phone = of.phone
+	}
+	p := seated(t, all...)
+	p.convoke(false, all...)
+	p.drain(p.db, ChannelEmail, MailFolder{Folder: mail.Folder(t.TempDir()), From: "a@b.example"})
+	p.drain(p.db, ChannelSMS, texts(t, gatewaytest.Start(t, nil).TwilioURL()))
+	equal(t, "the sums", p.counts(), Counts{Told: 2, Half: 2})
+	var named []string
+	p.must(EachHalfTold(t.Context(), p.db, p.actor, p.campaign.Slug, func(u Untold) error {
+		named = append(named, u.Reference+" "+u.EmailState+" "+u.SMSState)
+		return nil
+	}))
+	equal(t, "told by one channel only", named, []string{"R001 written sent", "R002 written sent"})
+	r, err := AgainUntold(t.Context(), p.db, p.actor, p.campaign.Slug)
+	p.must(err)
+	equal(t, "made ready", r, Readied{Emails: 2})
+	p.drain(p.db, ChannelEmail, post(t, smtpfault.Start(t, nil)))
+	equal(t, "the sums", p.counts(), Counts{Told: 2})
+	r, err = AgainUntold(t.Context(), p.db, p.actor, p.campaign.Slug)
+	p.must(err)
+	equal(t, "made ready again", r, Readied{})
+}
+
 // A folder that cannot be written is everybody's trouble and nobody's fault.
 func TestDrain_FolderThatCannotBeWritten(t *testing.T) {
 	t.Parallel()

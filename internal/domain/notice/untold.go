@@ -37,7 +37,7 @@ const (
 	StageWaiting Stage = "waiting"
 	StageWritten Stage = "written"
 	StageUntold  Stage = "untold"
-	StageHalf    Stage = "half" // told, and by one channel only: what goes by the other waits for a release, was refused, came back, or nobody knows
+	StageHalf    Stage = "half" // told, and by one channel only: what goes by the other waits for a release, was refused, came back, was written into a folder, or nobody knows
 )
 
 // stage is how far the person of a notice knows; half, whether one channel alone told them.
@@ -50,7 +50,7 @@ const (
 	half = `n.told_at is not null and (n.email_state in ` + nothing + ` or n.sms_state in ` + nothing + `)`
 
 	// Nothing is known to have reached anybody on the channel, and nothing leaves there of itself.
-	nothing = `('waiting', 'failed', 'bounced', 'unknown')`
+	nothing = `('waiting', 'failed', 'bounced', 'unknown', 'written')`
 
 	// The notice says something to its person, a candidate or a buyer: somebody was told, or it was not withdrawn on every channel
 	// on which it had an address. What was withdrawn on one and came to nothing on the other is not told.

@@ -31,9 +31,7 @@ select false, 'run_interrupted', r.organisation_id,
   left join campaign g on (g.organisation_id, g.id) = (r.organisation_id, r.campaign_id)
  where r.organisation_id = any($1) and r.window_start is null and r.state = 'running'
    and case when r.lease_until is null then r.started_at < clock() - interval '1 hour' else not ` + alive + ` end
-   and not exists (select from run again
-                    where again.organisation_id = r.organisation_id and again.task = r.task and again.id > r.id and again.state = 'done'
-                      and again.campaign_id is not distinct from r.campaign_id and again.request = r.request)`
+   and not ` + doneSince
 
 // windowsLookedBack is how far back windows are looked for: what is older may have been pruned.
 const windowsLookedBack = 300 * 24 * time.Hour

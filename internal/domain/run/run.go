@@ -94,8 +94,13 @@ values ($1, $2, $3, nullif($4, 0), $5, $6, clock() + nullif($7, '')::interval) r
 	return id, nil
 }
 
+// doneSince is the condition of a run r that the same was asked for again, and done: whatever became of r, nothing of it is left to do.
+const doneSince = `exists (select from run again
+  where again.organisation_id = r.organisation_id and again.task = r.task and again.id > r.id and again.state = 'done'
+    and again.campaign_id is not distinct from r.campaign_id and again.request = r.request)`
+
 // UnderWay finds a run of a campaign with the same request that waits to be executed or is being
-// executed; 0: there is none. That it is the only one is the caller's lock. A run that has waited for
+// executed, unless the same was done since: its executor may be dead, which shows only later; 0: there is none. That it is the only one is the caller's lock. A run that has waited for
 // longer than a lease, or since a clock that was ahead, may have been handed over to somebody who lost it: it is overdue.
 func UnderWay(ctx context.Context, tx pgx.Tx, organisationID int64, task string, campaignID int64, request any) (id int64, overdue bool, err error) {
 	text, err := json.Marshal(request)
@@ -103,9 +108,9 @@ func UnderWay(ctx context.Context, tx pgx.Tx, organisationID int64, task string,
 		return 0, false, fmt.Errorf("write the request of the run: %w", err)
 	}
 	err = tx.QueryRow(ctx, `
-select id, lease_until is null and (started_at < clock() - $5::interval or started_at > clock()) from run
+select id, lease_until is null and (started_at < clock() - $5::interval or started_at > clock()) from run r
  where organisation_id = $1 and task = $2 and campaign_id = $3 and request = $4::jsonb and state = 'running'
-   and (lease_until is null or `+alive+`)
+   and (lease_until is null or `+alive+`) and not `+doneSince+`
  order by id limit 1`,
 		organisationID, task, campaignID, string(text), lease).Scan(&id, &overdue)
 	if errors.Is(err, pgx.ErrNoRows) {
