@@ -60,7 +60,7 @@ var sittingFields = []field{
 		"exam centre|exam center|test centre|test center|venue|sede|centro|centro de examen|nombre de la sede|lugar"},
 	{name: colRoom, required: true, titles: "room|salle|nom de la salle|n° de salle|numéro de salle|amphi|amphithéâtre|room name|hall|sala|aula|nombre de la sala"},
 	{name: colCapacity, titles: "capacity|capacité|places|nombre de places|nb places|nb de places|capacité de la salle|effectif maximum|seats|number of seats|capacidad|plazas|aforo|número de plazas"},
-	{name: colStarts, required: true, dates: true, titles: "starts at|début|commence le|date et heure|date et heure de début|date de début|heure de début|date|" +
+	{name: colStarts, required: true, dates: true, titles: "starts at|comienzo|fecha de comienzo|hora de comienzo|début|commence le|date et heure|date et heure de début|date de début|heure de début|date|" +
 		"start|start time|starts|begins at|date and time|start date|inicio|comienza|fecha y hora|fecha de inicio|fecha y hora de inicio|fecha"},
 	{name: colEnds, dates: true, titles: "ends at|fin|finit le|date et heure de fin|date de fin|heure de fin|end|end time|ends|finishes at|end date|termina|fecha de fin|fecha y hora de fin|hora de fin|fin de la prueba"},
 }

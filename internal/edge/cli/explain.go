@@ -24,7 +24,7 @@ func (e explainCommand) Run(s *session) error {
 		return s.answer(s.explained(x))
 	}
 	fmt.Fprintf(s.stdout, "%s · %s\n", x.Candidate.Reference, x.Candidate.Name())
-	facts := map[string]any{"status": x.Status.Label, "paid": x.Standing.Paid, "fee": x.Standing.Fee}
+	facts := map[string]any{"status": x.Status.Label, "paid": x.Standing.Paid, "fee": x.Standing.Fee, "waived": x.Candidate.FeeWaivedAt != nil}
 	if x.Standing.Over.Minor > 0 {
 		facts["over"] = x.Standing.Over
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -139,10 +140,26 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, value any) {
 	}
 }
 
+// mostReadOutBytes is what is read of an upload that is too large, so that its sender gets to read why.
+const mostReadOutBytes = 128 << 20
+
+// readOut bounds a file that is sent, and reads on to its end once it was refused: a browser whose connection is closed while it still
+// sends shows its own page of errors, and not the sentence.
+func readOut(next http.Handler, most int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		whole, within := r.Body, *r
+		within.Body = http.MaxBytesReader(nil, whole, most) // nil: the connection is not given up
+		next.ServeHTTP(w, &within)
+		if _, err := io.CopyN(io.Discard, whole, mostReadOutBytes); err != nil && !errors.Is(err, io.EOF) {
+			logGone(r, err)
+		}
+	})
+}
+
 // bounded bounds what is read of each request: what a browser sends is short, and a batch of readings longer.
 func bounded(next http.Handler) http.Handler {
 	usual, batch := http.MaxBytesHandler(next, mostBodyBytes), http.MaxBytesHandler(next, mostScanBytes)
-	upload := http.MaxBytesHandler(next, mostUploadBytes)
+	upload := readOut(next, mostUploadBytes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == DoorScans {
 			batch.ServeHTTP(w, r)

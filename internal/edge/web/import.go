@@ -119,9 +119,12 @@ func (s *site) importPageOf(w http.ResponseWriter, r *http.Request, actor timeli
 func (s *site) importFile(w http.ResponseWriter, r *http.Request, actor timeline.Actor) {
 	ctx, cancel := context.WithTimeout(r.Context(), uploadTimeout)
 	defer cancel()
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		fail(w, r, fmt.Errorf("wait for a file: %w", err))
-		return
+	wait, now := http.NewResponseController(w), time.Now()
+	for _, err := range []error{wait.SetReadDeadline(now.Add(uploadTimeout)), wait.SetWriteDeadline(now.Add(uploadTimeout + writeTimeout))} {
+		if err != nil && !errors.Is(err, http.ErrNotSupported) {
+			fail(w, r, fmt.Errorf("wait for a file: %w", err))
+			return
+		}
 	}
 	file, name, err := uploaded(r)
 	if r.MultipartForm != nil {

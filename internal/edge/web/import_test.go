@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -151,4 +153,33 @@ func TestImport_InABrowser(t *testing.T) {
 		t.Errorf("%d candidates are there", n)
 	}
 	heard.none(t)
+}
+
+// Over a real connection whoever sends a file that is too large reads why, after all of it was sent.
+func TestImport_TooLargeIsSaidToWhoeverStillSends(t *testing.T) {
+	b := setup(t)
+	server := httptest.NewServer(b.handler)
+	t.Cleanup(server.Close)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	b.must(form.WriteField("kind", "candidates"))
+	part, err := form.CreateFormFile("file", "large.csv")
+	b.must(err)
+	_, err = part.Write(bytes.Repeat([]byte("x"), 40<<20))
+	b.must(err)
+	b.must(form.Close())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+importPath, &body)
+	b.must(err)
+	request.Header.Set("Content-Type", form.FormDataContentType())
+	request.Header.Set("Accept-Language", "en")
+	request.AddCookie(b.session)
+	got, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatalf("its sender sees %v", err)
+	}
+	said, err := io.ReadAll(got.Body)
+	b.must(errors.Join(err, got.Body.Close()))
+	if got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(said), "larger than 16 MiB") || body.Len() != 0 {
+		t.Errorf("%d, %d bytes were not sent:\n%.300s", got.StatusCode, body.Len(), said)
+	}
 }
