@@ -8,11 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// builtBeside is the first migration that must add uniqueness to a table of an earlier one through pg.UniqueMigration. Those before
-// it are applied everywhere, and are as they are.
-const builtBeside = 54
+	"usher/internal/domain/schema"
+)
 
 // TestMigrations_AddUniquenessBesideTheWriters: a UNIQUE that a migration adds to a table which is there already stops everybody who
 // writes for as long as its index takes, and fails at the first duplicate. pg.UniqueMigration does neither (docs/uniqueness.md).
@@ -31,13 +29,13 @@ func TestMigrations_AddUniquenessBesideTheWriters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if number >= builtBeside {
+		if number >= schema.BuiltBeside {
 			for _, table := range uniquenessAdded(string(text)) {
-				t.Errorf("%s adds uniqueness to %s, which is there before it: make it a step of schema.Migrations with pg.UniqueMigration", filepath.Base(name), table)
+				t.Errorf("%s adds uniqueness to %s, which is there before it: make it one of schema.Migrations' Unique", filepath.Base(name), table)
 			}
 		}
 	}
-	// Steps are in Go: they have the one way and no statement of their own.
+	// Steps in Go have no statement of their own that does it; what they do is looked at in internal/domain/schema.
 	sources, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("the steps of the schema: %v, %v", sources, err)

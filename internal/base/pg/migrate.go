@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -25,10 +24,22 @@ import (
 // Step is a migration in Go, for what cannot run inside one transaction. It may run twice.
 type Step func(ctx context.Context, pool *pgxpool.Pool) error
 
-// Migrations are SQL files named NNNNN_words.sql and steps in Go, by version.
+// Migrations are SQL files named NNNNN_words.sql, steps in Go and keys that are added, by version.
 type Migrations struct {
-	Files fs.FS
-	Steps map[int64]Step
+	Files  fs.FS
+	Steps  map[int64]Step
+	Unique map[int64]UniqueMigration
+}
+
+// steps are all that are in Go. Of two for one version goose says that there are two.
+func (m Migrations) steps() (versions []int64, steps []Step) {
+	for version, step := range m.Steps {
+		versions, steps = append(versions, version), append(steps, step)
+	}
+	for version, key := range m.Unique {
+		versions, steps = append(versions, version), append(steps, key.step)
+	}
+	return versions, steps
 }
 
 // How long a node waits for another one that migrates: an index over years of rows is built in one of its steps.
@@ -131,8 +142,9 @@ func provider(ctx context.Context, config *pgx.ConnConfig, migrations Migrations
 		return nil, nil, fmt.Errorf("prepare the migration: %w", err)
 	}
 	var steps []*goose.Migration
-	for version, step := range migrations.Steps {
-		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{
+	versions, inGo := migrations.steps()
+	for i, step := range inGo {
+		steps = append(steps, goose.NewGoMigration(versions[i], &goose.GoFunc{
 			RunDB: func(ctx context.Context, _ *sql.DB) error { return step(ctx, pool) },
 		}, nil))
 	}
@@ -165,7 +177,7 @@ func (m Migrations) versions() ([]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the migrations: %w", err)
 	}
-	versions := slices.Collect(maps.Keys(m.Steps))
+	versions, _ := m.steps()
 	for _, name := range names {
 		version, err := goose.NumericComponent(name)
 		if err != nil {

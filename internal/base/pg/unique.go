@@ -142,7 +142,8 @@ type UniqueResult struct {
 	Name       string          // of the constraint or index that keeps the rows apart
 	Already    bool            // it was there before, and nothing was changed
 	Duplicates DuplicateGroups // as they were found first
-	Repaired   int64           // rows that the repair changed
+	Repaired   int64           // rows too many that the repair changed or removed
+	Others     int64           // rows of other tables that it wrote with them
 	Resumed    bool            // an index was attached that an earlier attempt had built
 	Removed    bool            // an invalid index that an earlier attempt had left
 	Tries      int             // to attach it
@@ -212,7 +213,7 @@ func (b *builder) inWords(ctx context.Context, err error) error {
 		err = refused
 	}
 	if b.result.Repaired > 0 {
-		refused.Facts["repaired"] = b.result.Repaired
+		refused.Facts["repaired"], refused.Facts["others"] = b.result.Repaired, b.result.Others
 	}
 	return err
 }
@@ -250,11 +251,14 @@ func DuplicatesRefused(key UniqueKey, found DuplicateGroups) *problem.Problem {
 
 // UniqueMigration is how a migration adds uniqueness to a table of an earlier one: as a step, since an index is not built
 // concurrently inside a transaction. With duplicates and no repair it ends the migration, in words.
-func UniqueMigration(key UniqueKey, repair *UniqueRepair) Step {
-	return func(ctx context.Context, pool *pgxpool.Pool) error {
-		_, err := AddUnique(ctx, pool.Config().ConnConfig, key, repair, UniqueLimits{}, nil)
-		return err
-	}
+type UniqueMigration struct {
+	Key    UniqueKey
+	Repair *UniqueRepair // nil: none
+}
+
+func (m UniqueMigration) step(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := AddUnique(ctx, pool.Config().ConnConfig, m.Key, m.Repair, UniqueLimits{}, nil)
+	return err
 }
 
 // builder makes one key.
@@ -423,7 +427,19 @@ func (b *builder) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return problem.Refused("unique_busy", problem.Facts{"table": b.key.Table, "who": written(who)})
+	var behind []Blocker // whom they wait for: it is those that somebody has to end
+	for _, one := range who {
+		waits, err := blockersOf(ctx, b.conn, one.PID)
+		if err != nil {
+			return err
+		}
+		behind = append(behind, waits...)
+	}
+	facts := problem.Facts{"table": b.key.Table, "who": written(who), "behind": ""}
+	if len(behind) > 0 {
+		facts["behind"] = strings.Join(written(behind), "; ")
+	}
+	return problem.Refused("unique_busy", facts)
 }
 
 // builders are the sessions that make a key of the table at this moment.
@@ -613,12 +629,18 @@ func (b *builder) settleDuplicates(ctx context.Context, repair *UniqueRepair) er
 		if repair == nil || pass > mostRepairs || stuck {
 			return b.key.refuseNamed(code, found)
 		}
-		changed, err := b.repair(ctx, *repair, found)
-		b.result.Repaired += changed
+		done, err := b.repair(ctx, *repair, found)
+		b.result.Repaired, b.result.Others = b.result.Repaired+done.repaired, b.result.Others+done.others
+		if errors.Is(err, errIdle) {
+			return b.key.refuseNamed(code, found)
+		}
 		if err != nil {
 			return err
 		}
-		stuck = changed == 0 // unless somebody else did it meanwhile
+		// What is alike after the rule went over it stays so; the next pass is for what came meanwhile.
+		if stuck, err = b.leavesAlike(ctx, done); err != nil {
+			return err
+		}
 	}
 }
 

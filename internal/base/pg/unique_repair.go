@@ -38,13 +38,25 @@ func TryRepair(ctx context.Context, config *pgx.ConnConfig, key UniqueKey, rule 
 	}
 	would, err := b.repair(ctx, rule, b.result.Duplicates)
 	err = b.inWords(ctx, err) // before anything counts as repaired
-	b.result.Repaired = would
+	b.result.Repaired, b.result.Others = would.repaired, would.others
 	return b.result, err
 }
 
-// repair applies the caller's rule to the rows that are alike now, in parts, and returns how many it changed. A row that somebody
-// changes before its part comes is left to the next pass.
-func (b *builder) repair(ctx context.Context, rule UniqueRepair, found DuplicateGroups) (int64, error) {
+// repaired is what a rule did to some rows too many.
+type repaired struct {
+	surplus  int64 // of them
+	repaired int64 // that were changed or are gone
+	others   int64 // rows of other tables that were written with them
+	xids     []string
+}
+
+func (r *repaired) add(part repaired) {
+	r.surplus, r.repaired, r.others, r.xids = r.surplus+part.surplus, r.repaired+part.repaired, r.others+part.others, append(r.xids, part.xids...)
+}
+
+// repair applies the caller's rule to the rows that are alike now, in parts, and tells what it did. A row that somebody changes before
+// its part comes is left to the next pass.
+func (b *builder) repair(ctx context.Context, rule UniqueRepair, found DuplicateGroups) (done repaired, err error) {
 	b.tell(UniqueStep{At: UniqueRepairs, Surplus: found.Surplus})
 	parts := strings.Join(b.key.parts(), ", ")
 	keys := make([]string, len(b.key.parts()))
@@ -52,7 +64,7 @@ func (b *builder) repair(ctx context.Context, rule UniqueRepair, found Duplicate
 		keys[i] = part + " as usher_key_" + strconv.Itoa(i)
 	}
 	if _, err := b.conn.Exec(ctx, `drop table if exists pg_temp.usher_alike`); err != nil {
-		return 0, fmt.Errorf("list the rows that are alike: %w", err)
+		return done, fmt.Errorf("list the rows that are alike: %w", err)
 	}
 	tag, err := b.conn.Exec(ctx, `
 create temp table usher_alike as
@@ -62,35 +74,37 @@ select row_number() over (order by usher_nth, usher_rank) as usher_row, g.* from
     from `+b.key.table()+` t where `+b.key.rows()+`) g
  where usher_rows > $1`, pgx.QueryExecModeExec, 1) // with an argument a text is one statement and no more
 	if err != nil {
-		return 0, b.explainRepair(ctx, err)
+		return done, b.explainRepair(ctx, err)
 	}
-	var changed int64
 	size := int64(repairedAtOnce)
 	for from := int64(0); from < tag.RowsAffected(); {
-		n, err := b.repairPart(ctx, rule, from, from+size)
+		part, err := b.repairPart(ctx, rule, from, from+size)
 		if codeOf(err) == "57014" && ctx.Err() == nil && size > 1 {
 			size /= 2
 			continue
 		}
 		if err != nil {
-			return changed, b.explainRepair(ctx, err)
+			return done, b.explainRepair(ctx, err)
 		}
-		changed, from = changed+n, from+size
+		done.add(part)
+		from += size
 		select {
 		case <-ctx.Done():
-			return changed, ctx.Err()
+			return done, ctx.Err()
 		case <-time.After(repairPause):
 		}
 	}
-	return changed, nil
+	return done, nil
 }
 
-// errTried rolls back a part that was only to be tried.
-var errTried = errors.New("tried")
+var (
+	errTried = errors.New("tried")                        // rolls back a part that was only to be tried
+	errIdle  = errors.New("leaves all rows as they were") // rolls back one after which each row too many stands where it was
+)
 
 // repairPart repairs some rows in one transaction. They and those that stay are locked first, in the order of the key, and judged
 // afterwards: else somebody could take the row away that was to stay, and the group would be lost with it.
-func (b *builder) repairPart(ctx context.Context, rule UniqueRepair, from, to int64) (changed int64, err error) {
+func (b *builder) repairPart(ctx context.Context, rule UniqueRepair, from, to int64) (part repaired, err error) {
 	alike := " from " + b.key.table() + " t join pg_temp.usher_alike k on t.ctid = k.usher_at and " + b.key.alike() + `
  where (k.usher_row > $1 and k.usher_row <= $2
         or k.usher_rank = 1 and k.usher_nth in (select o.usher_nth from pg_temp.usher_alike o where o.usher_row > $1 and o.usher_row <= $2))`
@@ -108,8 +122,14 @@ func (b *builder) repairPart(ctx context.Context, rule UniqueRepair, from, to in
 			if _, err := tx.Exec(ctx, "set local statement_timeout = "+millis(repairedWithin)); err != nil {
 				return err
 			}
-			if changed, err = b.applyRule(ctx, tx, rule, alike, from, to); err != nil || !b.trying {
+			if part, err = b.applyRule(ctx, tx, rule, alike, from, to); err != nil {
 				return err
+			}
+			if !b.trying && part.surplus > 0 && part.repaired == 0 { // whatever else it did, it is no repair of these
+				return errIdle
+			}
+			if !b.trying {
+				return nil
 			}
 			if err := b.leftAlike(ctx, tx); codeOf(err) == "57014" && ctx.Err() == nil {
 				b.result.Untold = true
@@ -119,29 +139,28 @@ func (b *builder) repairPart(ctx context.Context, rule UniqueRepair, from, to in
 			return errTried
 		})
 		if errors.Is(err, errTried) {
-			return changed, nil
+			return part, nil
 		}
 		if !MayRepeat(err) || try == b.limits.Tries {
-			return changed, err
+			return part, err
 		}
 	}
 }
 
 // applyRule has the caller's statement change the rows too many among those that are locked, and refuses one that reaches further.
-func (b *builder) applyRule(ctx context.Context, tx pgx.Tx, rule UniqueRepair, alike string, from, to int64) (int64, error) {
+func (b *builder) applyRule(ctx context.Context, tx pgx.Tx, rule UniqueRepair, alike string, from, to int64) (part repaired, err error) {
 	if _, err := tx.Exec(ctx, `
 create temp table usher_locked on commit drop as
 select t.ctid as usher_now, k.usher_nth, row_number() over (partition by k.usher_nth order by `+rule.Keep+`, t.ctid) as usher_rank`+alike,
 		pgx.QueryExecModeExec, from, to); err != nil {
-		return 0, err
+		return part, err
 	}
-	var surplus int64
-	if err := tx.QueryRow(ctx, `select count(*) from pg_temp.usher_locked where usher_rank > $1`, pgx.QueryExecModeExec, 1).Scan(&surplus); err != nil || surplus == 0 {
-		return 0, err
+	if err := tx.QueryRow(ctx, `select count(*) from pg_temp.usher_locked where usher_rank > $1`, pgx.QueryExecModeExec, 1).Scan(&part.surplus); err != nil || part.surplus == 0 {
+		return part, err
 	}
-	before, err := b.changes(ctx, tx)
+	before, othersBefore, err := b.changes(ctx, tx)
 	if err != nil {
-		return 0, err
+		return part, err
 	}
 	tag, err := tx.Exec(ctx, `
 with ranked as (
@@ -150,23 +169,44 @@ with ranked as (
 ), surplus as (select * from ranked where usher_rank > $1)
 `+rule.Statement, pgx.QueryExecModeExec, 1)
 	if err != nil {
-		return 0, err
+		return part, err
 	}
-	after, err := b.changes(ctx, tx)
+	if tag.Select() { // it may change something on its way, and says nothing of that
+		return part, problem.Refused("unique_repair_reads", problem.Facts{"table": b.key.Table})
+	}
+	after, othersAfter, err := b.changes(ctx, tx)
 	if err != nil {
-		return 0, err
+		return part, err
 	}
 	// A row that was changed or is gone is no longer where it was.
 	var touched int64
+	var xid string
 	if err := tx.QueryRow(ctx, `
-select count(*) from pg_temp.usher_locked l
- where l.usher_rank = $1 and not exists (select from `+b.key.table()+` t where t.ctid = l.usher_now)`, pgx.QueryExecModeExec, 1).Scan(&touched); err != nil {
-		return 0, err
+select count(*) filter (where l.usher_rank > $1), count(*) filter (where l.usher_rank = $1), pg_current_xact_id()::xid::text
+  from pg_temp.usher_locked l where not exists (select from `+b.key.table()+` t where t.ctid = l.usher_now)`, pgx.QueryExecModeExec, 1).
+		Scan(&part.repaired, &touched, &xid); err != nil {
+		return part, err
 	}
-	if changed := after - before; changed > surplus || touched > 0 {
-		return 0, problem.Refused("unique_repair_wide", problem.Facts{"table": b.key.Table, "changed": changed, "surplus": surplus, "kept": touched})
+	if changed := after - before; changed > part.surplus || touched > 0 {
+		return repaired{}, problem.Refused("unique_repair_wide", problem.Facts{"table": b.key.Table, "changed": changed, "surplus": part.surplus, "kept": touched})
 	}
-	return tag.RowsAffected(), nil
+	part.others, part.xids = othersAfter-othersBefore, []string{xid}
+	return part, nil
+}
+
+// leavesAlike tells whether rows that the rule changed are alike all the same: it would change them again, and leave them so.
+func (b *builder) leavesAlike(ctx context.Context, done repaired) (leaves bool, err error) {
+	if done.repaired < done.surplus || len(done.xids) == 0 {
+		return done.repaired < done.surplus, nil
+	}
+	err = b.conn.QueryRow(ctx, `
+select exists (select from (select t.xmin::text as usher_by, count(*) over (partition by `+strings.Join(b.key.parts(), ", ")+`) as usher_rows
+                              from `+b.key.table()+` t where `+b.key.rows()+`) g
+                where usher_rows > 1 and usher_by = any($1))`, pgx.QueryExecModeExec, done.xids).Scan(&leaves)
+	if err != nil {
+		return false, fmt.Errorf("look what the repair leaves: %w", err)
+	}
+	return leaves, nil
 }
 
 // leftAlike adds up, inside a part that is tried, the rows too many that the rule left as they were, and those that it changed into
@@ -195,11 +235,15 @@ select coalesce(sum(mine), 0)::bigint from (
 	return nil
 }
 
-// changes counts the rows of the table that this transaction changed or removed, by whichever part of a statement; rows of other tables
-// that it points elsewhere are the caller's affair. The server's own counts may begin before the transaction: only differences tell.
-func (b *builder) changes(ctx context.Context, tx pgx.Tx) (n int64, err error) {
-	err = tx.QueryRow(ctx, `select pg_stat_get_xact_tuples_updated($1) + pg_stat_get_xact_tuples_deleted($1)`, pgx.QueryExecModeExec, b.oid).Scan(&n)
-	return n, err
+// changes counts the rows of the table that this transaction changed or removed, by whichever part of a statement, and what it wrote of
+// other tables: those are the caller's affair, and told. The server's own counts may begin before the transaction: only differences
+// tell.
+func (b *builder) changes(ctx context.Context, tx pgx.Tx) (own, others int64, err error) {
+	err = tx.QueryRow(ctx, `
+select pg_stat_get_xact_tuples_updated($1) + pg_stat_get_xact_tuples_deleted($1),
+       (select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::bigint from pg_stat_xact_user_tables where relid <> $1)`, pgx.QueryExecModeExec, b.oid).
+		Scan(&own, &others)
+	return own, others, err
 }
 
 // alike tells of a row where one of a group stood that it still is of it, as the key compares: 1.0 and 1.00 are one number.

@@ -13,13 +13,14 @@ import (
 type Action struct {
 	Program  string   // its name without a path
 	Database string   // of programs that work on one; $NAME where the environment says it
-	Host     string   // "": this machine, or not said
+	Host     string   // localhost where this machine is said; "": nobody says it
 	Port     string   // "": the usual one of the program
 	Detail   string   // what else makes a difference: a statement, tables, other arguments in a fixed order
 	SQL      string   // statements that are handed over
 	Words    []string // the arguments, in their order
 	env      map[string]string
 	place    string // where a program lies that is known by its name alone, or the directory it runs in; "": found by its name
+	shown    string // the Detail as it was written, without passwords; "": as it is
 	rank     int
 }
 
@@ -28,7 +29,8 @@ func (a Action) Variable(name string) string { return a.env[name] }
 
 // As is the action with other arguments: without those that make no difference to what it does.
 func (a Action) As(words []string) Action {
-	a.Words, a.Detail, a.place = words, fixedOrder(words), ""
+	a.Words, a.place = words, ""
+	a.setDetail(words)
 	return a
 }
 
@@ -40,10 +42,14 @@ func Connection(text string) Action {
 	return a
 }
 
-// Reaches tells whether the action is for certain on the database of another one: a host that only one of them says may be another.
+// Reaches tells whether the action is for certain on the database of another one, when both run on one machine: of a host that only one
+// of them says, or that a variable holds, nothing is certain.
 func (a Action) Reaches(b Action) bool {
-	return a.Database == b.Database && a.Port == b.Port && unsaidHost(a.Host) == unsaidHost(b.Host) && hostsAlike(a.Host, b.Host)
+	return a.Database == b.Database && a.Port == b.Port && !isVariable(a.Host) && cmp.Or(a.Host, here) == cmp.Or(b.Host, here)
 }
+
+// IsHere tells whether the action is on the machine where it runs, as far as is said.
+func (a Action) IsHere() bool { return a.Host == "" || a.Host == here }
 
 // How much an action says of what an entry is for: what comes with others does not make two entries alike.
 const (
@@ -52,33 +58,33 @@ const (
 	rankMain
 )
 
-// Target is what the program is run on, as people write it: host/database, or the rest of the command.
+// Target is what the program is run on, as people write it: host/database, or the rest of the command. It has no password in it.
 func (a Action) Target() string {
 	target, host := a.Database, a.Host
 	if a.Port != "" {
-		host = cmp.Or(host, "localhost") + ":" + a.Port
+		host = cmp.Or(host, here) + ":" + a.Port
 	}
 	if host != "" && a.Database != "" {
 		target = host + "/" + a.Database
 	} else if host != "" {
 		target = host
 	}
-	if a.Detail != "" {
-		target = strings.TrimSpace(target + " " + a.Detail)
+	switch detail := cmp.Or(a.shown, a.Detail); {
+	case detail != "" && target != "" && !slices.Contains(databasePrograms, a.Program): // nobody wrote the host or database there
+		target = detail + " [" + target + "]"
+	case detail != "":
+		target = strings.TrimSpace(target + " " + detail)
 	}
 	return mask(target)
 }
 
-// Same tells whether two actions run the same program on the same target. A host that is not said may be any: a dump of one database
-// from its own machine and over the network is one dump too many.
-func (a Action) Same(b Action) bool {
-	if a.Program != b.Program || a.Detail != b.Detail || a.Database != b.Database || a.Port != b.Port || a.place != b.place {
-		return false
+// what is the same for two actions that run one program on one target, but for the host: the one rule of what is the same.
+func (a Action) what() string {
+	parts := []string{a.Program, a.Database, a.Port, a.Detail, a.place}
+	if !a.isClient() {
+		parts = append(parts, a.SQL)
 	}
-	if a.Database == "" && slices.Contains(databasePrograms, a.Program) {
-		return a.Host == b.Host && (a.Host != "" || a.Detail != "")
-	}
-	return hostsAlike(a.Host, b.Host)
+	return strings.Join(parts, "\x00")
 }
 
 // unsaidName is a variable that nothing in the file sets, or what only running a command could tell.
@@ -89,11 +95,10 @@ func (a Action) isSaid() bool {
 	return !unsaidName.MatchString(a.Database) && !unsaidName.MatchString(a.Port) && (!unsaidName.MatchString(a.Detail) || a.SQL != "")
 }
 
-func unsaidHost(host string) bool { return host == "" || strings.HasPrefix(host, "$") }
+// here is how the machine is written on which something runs, where that is said.
+const here = "localhost"
 
-func hostsAlike(a, b string) bool {
-	return a == b || unsaidHost(a) || unsaidHost(b) || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
-}
+func isVariable(host string) bool { return strings.HasPrefix(host, "$") }
 
 var databasePrograms = []string{
 	"pg_dump", "pg_dumpall", "pg_basebackup", "psql", "vacuumdb", "reindexdb", "clusterdb", "mysqldump", "mysql", "mongodump",
@@ -123,7 +128,7 @@ func keepMain(actions []Action) []Action {
 	}
 	var kept []Action
 	for _, a := range actions {
-		if a.rank == top && top > rankNone && !slices.ContainsFunc(kept, func(k Action) bool { return k.Program == a.Program && k.Same(a) && k.Detail == a.Detail }) {
+		if a.rank == top && top > rankNone && !slices.ContainsFunc(kept, func(k Action) bool { return k.Host == a.Host && k.what() == a.what() }) {
 			kept = append(kept, a)
 		}
 	}
@@ -140,27 +145,27 @@ func classify(args []string, env map[string]string, host, dir, input, from strin
 		a.rank = rankNone
 	case program == "curl" || program == "wget":
 		a.rank = rankBeside
-		a.Detail = fixedOrder(slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return !strings.Contains(arg, "://") }))
+		a.setDetail(slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return !strings.Contains(arg, "://") }))
 	case beside[program]:
 		a.rank = rankBeside
-		a.Detail, a.place = fixedOrder(rest), dir
+		a.place = dir
+		a.setDetail(rest)
 	case program == "psql":
-		a.readDatabase(rest, env, host, "cfdhpUoFPRTLv", "command file")
+		a.readDatabase(rest, env, host)
 		a.readSQL(rest, input)
 		if a.place != "" && !path.IsAbs(a.place) {
 			a.place = path.Join(dir, a.place)
 		}
-	case slices.Contains(databasePrograms, program) && program != "mysqldump" && program != "mysql" && program != "mongodump":
-		a.readDatabase(rest, env, host, "dhpUfFjnNtTESZDX", "dbname host port username file format jobs schema exclude-schema table exclude-table compress pgdata")
-	case program == "mysqldump" || program == "mysql" || program == "mongodump":
-		a.readDatabase(rest, env, host, "hPueDS", "host port user db uri database execute socket")
-		if a.SQL == "" {
+	case slices.Contains(databasePrograms, program):
+		a.readDatabase(rest, env, host)
+		if a.isMySQL() && a.SQL == "" {
 			a.SQL = input
 		}
 	default:
-		a.Detail, a.Host, a.place = fixedOrder(rest), host, placeOf(args, dir)
+		a.Host, a.place = plainHost(host), placeOf(args, dir)
+		a.setDetail(rest)
 		if a.SQL = input; from != "" && from != "/dev/null" {
-			a.Detail = strings.TrimSpace(a.Detail + " < " + from)
+			a.Detail, a.shown = strings.TrimSpace(a.Detail+" < "+from), strings.TrimSpace(a.shown+" < "+from)
 		}
 	}
 	if a.isClient() && a.Detail == "" && from != "" {
@@ -229,104 +234,11 @@ func isInterpreter(program string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "php", "python", "node", "ruby", "perl", "java", "deno", "Rscript"}, name)
 }
 
-// fixedOrder writes arguments so that the order of flags makes no difference. What is made anew each time is the same.
-func fixedOrder(args []string) string {
-	sorted := slices.Clone(args)
-	slices.Sort(sorted)
-	return strings.Join(sorted, " ")
-}
-
-// readDatabase reads which database a client is for: flags, a URL, the words of a connection, the environment.
-func (a *Action) readDatabase(args []string, env map[string]string, host, withValue, longWithValue string) {
-	var positional, details []string
-	ofMySQL := strings.HasPrefix(a.Program, "mysql")
-	take := func(flag, value string) {
-		switch {
-		case ofMySQL && flag == "e", flag == "execute":
-			a.SQL = value
-			details = append(details, strings.ToLower(strings.Join(strings.Fields(value), " ")))
-			return
-		case ofMySQL && flag == "D", flag == "database":
-			a.Database = value
-			return
-		case ofMySQL && flag == "P", !ofMySQL && flag == "p", flag == "port":
-			a.Port = value
-			return
-		}
-		switch flag {
-		case "d", "dbname", "db", "uri":
-			a.connection(value)
-		case "h", "host":
-			a.Host = value
-		case "t", "table", "n", "schema", "T", "exclude-table", "N", "exclude-schema":
-			details = append(details, flag[:1]+" "+value)
-		case "schema-only", "s":
-			details = append(details, "schema-only")
-		case "data-only", "a":
-			details = append(details, "data-only")
-		}
-	}
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		next := func() string {
-			if i++; i < len(args) {
-				return args[i]
-			}
-			return ""
-		}
-		switch {
-		case strings.HasPrefix(arg, "--"):
-			flag, value, given := strings.Cut(arg[2:], "=")
-			if !given && slices.Contains(append(strings.Fields(longWithValue), "dbname", "host", "port", "username"), flag) {
-				value = next()
-			}
-			take(flag, value)
-		case len(arg) > 1 && arg[0] == '-':
-			for at := 1; at < len(arg); at++ { // several letters behind one dash, the last with its value
-				flag := arg[at : at+1]
-				if ofMySQL && flag == "p" { // what is behind it is a password
-					break
-				}
-				if !strings.Contains(withValue, flag) {
-					if a.Program == "pg_dump" {
-						take(flag, "")
-					}
-					continue
-				}
-				value := arg[at+1:]
-				if value == "" && flag != "Z" {
-					value = next()
-				}
-				take(flag, value)
-				break
-			}
-		default:
-			positional = append(positional, arg)
-		}
-	}
-	if len(positional) > 0 && a.Database == "" && a.Program != "pg_dumpall" && a.Program != "pg_basebackup" {
-		a.connection(positional[0])
-	}
-	if a.Database == "" && !strings.HasSuffix(a.Program, "all") && a.Program != "pg_basebackup" {
-		a.Database = env["PGDATABASE"]
-	}
-	if a.Host == "" {
-		if a.Host = env["PGHOST"]; a.Host == "" {
-			a.Host = env["MYSQL_HOST"]
-		}
-	}
-	if a.Host = plainHost(a.Host); a.Host == "" {
-		a.Host = plainHost(host)
-	}
-	if a.Port == "" && !ofMySQL {
-		a.Port = env["PGPORT"]
-	}
-	a.Port = plainPort(a.Program, a.Port)
-	if a.Program != "pg_dump" && (slices.Contains(args, "-a") || slices.Contains(args, "--all")) {
-		details = append(details, "--all")
-	}
-	slices.Sort(details)
-	a.Detail = strings.Join(details, " ")
+// setDetail takes arguments for what makes the difference: the order of flags makes none. They are shown as they stand, and without
+// passwords, which are known by what stands before them.
+func (a *Action) setDetail(args []string) {
+	sorted := slices.Sorted(slices.Values(args))
+	a.Detail, a.shown = strings.Join(sorted, " "), strings.Join(maskWords(a.Program, args), " ")
 }
 
 // connection reads a name, a URL or “host=… dbname=…”.
@@ -377,17 +289,19 @@ func plainPort(program, port string) string {
 	return port
 }
 
+// plainHost is a host as it is compared: this machine has one name, and a service of a cluster the one that it has inside.
 func plainHost(host string) string {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || host == "127.0.0.1" || host == "::1" || strings.HasPrefix(host, "/") {
-		return ""
+		return here
 	}
-	return host
+	return strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
 }
 
-// readSQL reads what psql is told to do: statements, or the name of a file of them.
+// readSQL reads what psql is told to do: statements, or the name of a file of them. Variables that it is given make a difference, too.
 func (a *Action) readSQL(args []string, input string) {
 	var parts []string
+	variables := a.Detail
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		switch {
@@ -401,16 +315,24 @@ func (a *Action) readSQL(args []string, input string) {
 			parts = append(parts, args[i])
 		case (arg == "-f" || arg == "--file") && i+1 < len(args):
 			i++
-			a.Detail, a.place = path.Base(args[i]), args[i]
+			a.place = args[i]
+		case len(arg) > 2 && arg[0] == '-' && arg[1] != '-' && strings.HasSuffix(arg, "f") && i+1 < len(args): // -Atqf
+			i++
+			a.place = args[i]
 		case strings.HasPrefix(arg, "--file="):
 			a.place = strings.TrimPrefix(arg, "--file=")
-			a.Detail = path.Base(a.place)
 		}
+	}
+	if a.Detail = ""; a.place != "" {
+		a.Detail = path.Base(a.place)
 	}
 	if a.SQL = strings.Join(parts, "; "); a.SQL == "" {
 		a.SQL = input
 	}
 	if a.SQL != "" {
-		a.Detail = strings.TrimSuffix(strings.ToLower(strings.Join(strings.Fields(a.SQL), " ")), ";")
+		a.Detail = plainSQL(a.SQL)
+	}
+	if a.Detail != "" && variables != "" {
+		a.Detail += " " + variables
 	}
 }

@@ -91,6 +91,7 @@ var (
 	asUserWord = regexp.MustCompile(`^(\S+)\s+(.+)$`)
 	looksCron  = regexp.MustCompile(`^[-0-9*,/~]+$`)
 	legal      = regexp.MustCompile(`(?i)\bspdx\b|\bcopyright\b|\blicen[cs]ed? (?:under|as)\b`)
+	managed    = regexp.MustCompile(`(?i)\bdo not (?:edit|modify|change)\b|\bdon't edit\b|\b(?:managed|generated|installed|maintained) by\b`)
 	drawing    = regexp.MustCompile(`^[\s#|.*─│┌└├┬┴┼—\-+(]*(?:$|minute|hour|day|month|m h|min )`)
 )
 
@@ -112,24 +113,16 @@ func (t table) entries(text string) (all []Entry, strange []Unread) {
 	if env == nil {
 		env = map[string]string{}
 	}
-	var remarks []string // right above
-	after := false       // the last line was an entry: a comment that follows begins anew
+	var above headed
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimRight(line, "\r")
 		trimmed := strings.TrimSpace(line)
 		if trimmed == "" {
-			remarks = nil
+			above = headed{}
 			continue
 		}
 		if remark, is := strings.CutPrefix(trimmed, "#"); is {
-			if after {
-				remarks, after = nil, false
-			}
-			if drawing.MatchString(strings.ToLower(strings.TrimSpace(remark))) { // what stands above it is of the system's own
-				remarks = nil
-			} else if remark = explains(remark); remark != "" {
-				remarks = append(remarks, remark)
-			}
+			above.remark(remark)
 			continue
 		}
 		if found := assignment.FindStringSubmatch(line); found != nil {
@@ -144,15 +137,46 @@ func (t table) entries(text string) (all []Entry, strange []Unread) {
 			strange = withLine(strange, Unread{File: t.file, Line: entry.Line, Reason: wrong, Detail: shorten(line)})
 			continue
 		}
-		if entry.Why == "" {
-			entry.Why = strings.Join(remarks, " ")
-		}
-		if entry.Why == "" {
+		if above.explain(&entry); entry.Why == "" {
 			entry.Why = t.why
 		}
-		all, after = append(all, entry), true
+		all = append(all, entry)
 	}
 	return all, strange
+}
+
+// headed is a block of lines under a comment, which explains the first of them, and those below that run the same program.
+type headed struct {
+	remarks []string
+	first   *Entry // under them; a comment that follows begins anew
+}
+
+func (h *headed) remark(remark string) {
+	if h.first != nil {
+		*h = headed{}
+	}
+	if drawing.MatchString(strings.ToLower(strings.TrimSpace(remark))) { // what stands above it is of the system's own
+		h.remarks = nil
+	} else if remark = explains(remark); remark != "" {
+		h.remarks = append(h.remarks, remark)
+	}
+}
+
+func (h *headed) explain(e *Entry) {
+	text := strings.Join(h.remarks, " ")
+	switch {
+	case h.first == nil:
+		own := *e
+		h.first = &own
+	case !slices.ContainsFunc(e.Actions, func(a Action) bool {
+		return slices.ContainsFunc(h.first.Actions, func(b Action) bool { return a.Program == b.Program })
+	}):
+		e.Under = text
+		return
+	}
+	if e.Why == "" {
+		e.Why = text
+	}
 }
 
 // withLine adds a line that is none of cron's, or says once that there are more than are listed.
@@ -172,7 +196,7 @@ func explains(remark string) string {
 	if found := fiveFields.FindStringSubmatch(remark); found != nil && understands(strings.Join(strings.Fields(found[1]), " ")) {
 		return ""
 	}
-	if atWord.MatchString(remark) || legal.MatchString(remark) || drawing.MatchString(strings.ToLower(remark)) || assignment.MatchString(remark) {
+	if atWord.MatchString(remark) || managed.MatchString(remark) || legal.MatchString(remark) || drawing.MatchString(strings.ToLower(remark)) || assignment.MatchString(remark) {
 		return ""
 	}
 	return remark
@@ -193,7 +217,7 @@ func (t table) entry(line string, env map[string]string) (Entry, Reason) {
 	} else {
 		return Entry{}, ReasonLineFields
 	}
-	e := Entry{Kind: t.kind, File: t.file, When: when, Wrong: !understands(when), User: t.user}
+	e := Entry{Kind: t.kind, File: t.file, When: when, Wrong: !understands(when), User: t.user, line: rest}
 	for _, zone := range []string{env["CRON_TZ"], env["TZ"]} {
 		if e.Zone == "" {
 			e.Zone = zone
@@ -244,19 +268,15 @@ func (e *Entry) run(command string, env map[string]string) {
 // anacron reads anacrontab: days, delay, name, command.
 func anacron(file, text string) (all []Entry, strange []Unread) {
 	env := map[string]string{}
-	var remarks []string
-	after := false // as in a crontab
+	var above headed
 	for i, line := range strings.Split(text, "\n") {
 		trimmed := strings.TrimSpace(line)
 		if trimmed == "" {
-			remarks = nil
+			above = headed{}
 			continue
 		}
 		if remark, is := strings.CutPrefix(trimmed, "#"); is {
-			if after {
-				remarks, after = nil, false
-			}
-			remarks = append(remarks, explains(remark))
+			above.remark(remark)
 			continue
 		}
 		if found := assignment.FindStringSubmatch(line); found != nil {
@@ -281,9 +301,9 @@ func anacron(file, text string) (all []Entry, strange []Unread) {
 				when = "@every " + when + "d"
 			}
 		}
-		e := Entry{Kind: KindAnacrontab, File: file, Line: i + 1, When: when, Name: parts[2], Why: strings.TrimSpace(strings.Join(remarks, " "))}
+		e := Entry{Kind: KindAnacrontab, File: file, Line: i + 1, When: when, Name: parts[2]}
 		e.run(strings.Join(parts[3:], " "), env)
-		if after = true; runsParts(e) { // the directories are read themselves
+		if above.explain(&e); runsParts(e) { // the directories are read themselves
 			continue
 		}
 		all = append(all, e)
@@ -301,8 +321,8 @@ func runsParts(e Entry) bool {
 }
 
 // periodic reads a script that a directory runs, as cron.daily does.
-func periodic(file, every, text string, off Off) Entry {
-	e := Entry{Kind: KindPeriodic, File: file, Line: 1, When: every, Off: off, Why: opening(text)}
+func periodic(file, every, text string, off Off, dotted bool) Entry {
+	e := Entry{Kind: KindPeriodic, File: file, Line: 1, When: every, Off: off, Dotted: dotted, Why: opening(text)}
 	read := readShell(text, nil)
 	e.Actions = read.actions
 	var first string

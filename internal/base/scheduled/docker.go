@@ -138,7 +138,7 @@ func (f *finder) laid(file, script string, line int, env map[string]string, why 
 			continue
 		}
 		if every != "" {
-			e := periodic(file, every, w.text, "")
+			e := periodic(file, every, w.text, "", false)
 			e.Line, e.Kind = line+w.line-1, KindImage
 			if e.Why == "" {
 				e.Why = why

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,7 +36,11 @@ func Find(ctx context.Context, paths []string, input io.Reader) (Found, error) {
 				continue
 			}
 			f.found.Files++
-			f.addTable(table{file: name, first: 1, kind: KindCrontab}, string(text), true)
+			t := table{file: name, first: 1, kind: KindCrontab}
+			if namesUsers(string(text)) { // it is that of the system, which somebody piped
+				t.kind, t.hasUser = KindSystem, true
+			}
+			f.addTable(t, string(text), true)
 			continue
 		}
 		f.visit(filepath.Clean(name), 0, true)
@@ -137,7 +142,7 @@ func (f *finder) add(entries ...Entry) {
 		if e.Runs() && !e.Templated && e.Kind != KindTimer && neverComes(e.When) {
 			e.Off = OffNever
 		}
-		e.Actions, e.Why = f.follow(e), mask(e.Why)
+		e.Actions, e.Why, e.Under = f.follow(e), mask(e.Why), mask(e.Under)
 		f.found.Entries = append(f.found.Entries, e)
 	}
 }
@@ -183,13 +188,16 @@ func (f *finder) visit(name string, depth int, asked bool) {
 		switch missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR); {
 		case missing && asked:
 			f.unread(Unread{File: name, Reason: ReasonMissing})
-		case missing: // a link to nothing is nothing's schedule
+		case missing: // a link to nothing is nothing's schedule, unless it stands where one would be read; a unit is read where it lies
+			if to, err := os.Readlink(name); err == nil && formOf(name) != nil && !startsUnit(name) {
+				f.unread(Unread{File: name, Reason: ReasonNoTarget, Detail: to})
+			}
 		default:
 			f.unread(Unread{File: name, Reason: ReasonUnreadable, Detail: reason(err)})
 		}
 		return
 	}
-	if dir := filepath.Dir(name); !asked && (strings.HasSuffix(dir, ".wants") || strings.HasSuffix(dir, ".requires")) && f.inside(name) {
+	if !asked && startsUnit(name) && f.inside(name) {
 		return // by such a link a unit is started, which is read where it lies
 	}
 	isSchedule := formOf(name) != nil || isDropIn(name)
@@ -210,6 +218,12 @@ func (f *finder) visit(name string, depth int, asked bool) {
 	case asked:
 		f.unread(Unread{File: name, Reason: ReasonUnknown})
 	}
+}
+
+// startsUnit tells whether a link is one by which systemd starts a unit.
+func startsUnit(name string) bool {
+	dir := filepath.Dir(name)
+	return strings.HasSuffix(dir, ".wants") || strings.HasSuffix(dir, ".requires")
 }
 
 // reason is what the system says, without the path that is said beside it.
@@ -286,9 +300,10 @@ func crontabOf(kind Kind) form {
 		}
 		entries, strange := t.entries(text)
 		f.found.Unread = append(f.found.Unread, strange...)
-		for i := range entries {
-			if kind == KindSystem && filepath.Base(filepath.Dir(name)) == "cron.d" && strings.Contains(info.Name(), ".") {
-				entries[i].Off = OffName
+		if kind == KindSystem && filepath.Base(filepath.Dir(name)) == "cron.d" {
+			off, dotted := f.nameOf(name, info)
+			for i := range entries {
+				entries[i].Off, entries[i].Dotted = off, dotted
 			}
 		}
 		f.add(withoutRunParts(entries)...)
@@ -311,7 +326,11 @@ func formOf(name string) form {
 		return crontabOf(KindSystem)
 	case everyOf(slashed) != "":
 		return func(f *finder, name, text string, info fs.FileInfo) {
-			f.add(periodic(name, everyOf(filepath.ToSlash(name)), text, offOf(info)))
+			off, dotted := f.nameOf(name, info)
+			if off == "" && info.Mode()&0o111 == 0 {
+				off = OffNotExecutable
+			}
+			f.add(periodic(name, everyOf(filepath.ToSlash(name)), text, off, dotted))
 		}
 	case base == "anacrontab":
 		return func(f *finder, name, text string, _ fs.FileInfo) {
@@ -361,23 +380,46 @@ func isDropIn(name string) bool {
 // a usual one of the system in each line is one.
 func crontabText(f *finder, name, text string, info fs.FileInfo) {
 	kind := KindCrontab
-	if lines, _ := (table{kind: kind}).entries(text); len(lines) > 0 && !slices.ContainsFunc(lines, func(e Entry) bool {
-		first, _, _ := strings.Cut(e.Command, " ")
-		return !slices.Contains([]string{"root", "postgres", "www-data", "nobody", "app", "deploy"}, first)
-	}) {
+	if namesUsers(text) {
 		kind = KindSystem
 	}
 	crontabOf(kind)(f, name, text, info)
 }
 
-func offOf(info fs.FileInfo) Off {
-	switch {
-	case strings.Contains(info.Name(), "."):
-		return OffName
-	case info.Mode()&0o111 == 0:
-		return OffNotExecutable
+// namesUsers tells whether the first word of each command is a usual user of the system.
+func namesUsers(text string) bool {
+	lines, _ := (table{kind: KindCrontab}).entries(text)
+	return len(lines) > 0 && !slices.ContainsFunc(lines, func(e Entry) bool {
+		first, _, _ := strings.Cut(e.Command, " ")
+		return !slices.Contains([]string{"root", "postgres", "www-data", "nobody", "app", "deploy"}, first)
+	})
+}
+
+// oldCopy is how names end that editors and packages leave behind, which the directories of no cron run.
+var oldCopy = regexp.MustCompile(`^\.|(?:~|,|\.(?:rpmsave|rpmorig|rpmnew|swp|dpkg-\w+))$`)
+
+// nameOf tells whether the directories of cron pass over a file because of its name. One with a dot in it is Debian's to pass over, and
+// others run it: where nobody knows whose the machine is, that is said.
+func (f *finder) nameOf(name string, info fs.FileInfo) (off Off, dotted bool) {
+	if oldCopy.MatchString(info.Name()) {
+		return OffName, false
 	}
-	return ""
+	if !strings.Contains(info.Name(), ".") {
+		return "", false
+	}
+	etc := filepath.Dir(filepath.Dir(name))
+	has := func(release string) bool {
+		_, err := os.Stat(filepath.Join(etc, release))
+		return err == nil
+	}
+	crontab, _ := f.read(filepath.Join(etc, "crontab"))
+	switch {
+	case has("debian_version"), strings.Contains(crontab, "run-parts --report"):
+		return OffName, false
+	case slices.ContainsFunc([]string{"redhat-release", "SUSE-brand", "arch-release"}, has):
+		return "", false
+	}
+	return "", true
 }
 
 // guess reads a file that somebody named and whose name says nothing.
@@ -475,7 +517,7 @@ func (f *finder) copy(file string, line int, from string, kind Kind, every strin
 	f.seen[real] = true
 	f.follows(name, file)
 	if every != "" {
-		f.add(periodic(name, every, text, ""))
+		f.add(periodic(name, every, text, "", false))
 		return
 	}
 	f.addTable(table{file: name, first: 1, kind: KindImage, hasUser: kind == KindSystem}, text, true)

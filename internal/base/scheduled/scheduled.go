@@ -32,7 +32,7 @@ type Off string
 const (
 	OffSuspended     Off = "suspended"
 	OffNotExecutable Off = "not_executable" // cron's directories run what may be executed
-	OffName          Off = "name"           // and what has no dot in its name
+	OffName          Off = "name"           // and what has no dot in its name, where the machine is Debian's; an old copy nowhere
 	OffSystemd       Off = "systemd"        // the command ends at once where systemd runs, which has a timer for it
 	OffNever         Off = "never"          // no day is like that: 31 February
 	OffDisabled      Off = "disabled"       // a timer that its machine does not start, among others that it does
@@ -55,9 +55,12 @@ type Entry struct {
 	Command   string // without passwords, cut to mostCommand
 	Actions   []Action
 	Why       string // what somebody wrote about it; empty: nobody explains it
+	Under     string // a comment above it that is about a line between them; it may be meant for this one, too
+	Dotted    bool   // its file has a dot in its name: Debian's cron passes over that, others run it
 	Off       Off
 
-	job int // of several times of one, which do not double each other; 0: of its own
+	line string // the command as it stands in a crontab
+	job  int    // of several times of one, which do not double each other; 0: of its own
 }
 
 // Unread is what could not be looked at, or only in part.
@@ -79,14 +82,15 @@ const (
 	ReasonMany       Reason = "many"
 	ReasonTemplate   Reason = "template" // a YAML file with placeholders: what it becomes is known when it is rendered
 	ReasonYAML       Reason = "yaml"
-	ReasonCopied     Reason = "copied"  // a Dockerfile copies a crontab that is not there
-	ReasonService    Reason = "service" // a timer whose service is not there
-	ReasonBinary     Reason = "binary"  // a program, or a text of two bytes a character
-	ReasonUnknown    Reason = "unknown" // a file that was named, and holds no schedule of a known form
-	ReasonMissing    Reason = "missing" // it was named, and is not there
-	ReasonLink       Reason = "link"    // a link that leads out of what was asked for
-	ReasonOutside    Reason = "outside" // a Dockerfile copies a crontab from outside of what was asked for
-	ReasonUntimed    Reason = "untimed" // a CronJob that says no hours
+	ReasonCopied     Reason = "copied"    // a Dockerfile copies a crontab that is not there
+	ReasonService    Reason = "service"   // a timer whose service is not there
+	ReasonBinary     Reason = "binary"    // a program, or a text of two bytes a character
+	ReasonUnknown    Reason = "unknown"   // a file that was named, and holds no schedule of a known form
+	ReasonMissing    Reason = "missing"   // it was named, and is not there
+	ReasonNoTarget   Reason = "no_target" // a link to nothing, where a schedule would be read
+	ReasonLink       Reason = "link"      // a link that leads out of what was asked for
+	ReasonOutside    Reason = "outside"   // a Dockerfile copies a crontab from outside of what was asked for
+	ReasonUntimed    Reason = "untimed"   // a CronJob that says no hours
 
 	// Lines that are none of cron's, which it passes over or refuses with the whole file.
 	ReasonLineFields  Reason = "line_fields"

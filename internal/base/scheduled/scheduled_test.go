@@ -97,9 +97,15 @@ func told(found scheduled.Found, root string) string {
 		if e.Why != "" {
 			fmt.Fprintf(&b, "  why: %s\n", e.Why)
 		}
+		if e.Under != "" {
+			fmt.Fprintf(&b, "  under: %s\n", e.Under)
+		}
+		if e.Dotted {
+			b.WriteString("  dotted\n")
+		}
 		for n, group := range scheduled.Doubles(found.Entries) {
 			if slices.Contains(group.Places, i) {
-				fmt.Fprintf(&b, "  of double %d\n", n+1)
+				fmt.Fprintf(&b, "  %s %d\n", map[bool]string{false: "of double", true: "perhaps of"}[group.Perhaps], n+1)
 			}
 		}
 	}
@@ -212,17 +218,17 @@ func TestDoubles_NotByNameAlone(t *testing.T) {
 			write(t, filepath.Join(root, "one", "crontab"), "0 1 * * * "+c.one+"\n")
 			write(t, filepath.Join(root, "other", "crontab"), "0 2 * * * "+c.other+"\n")
 			found, err := scheduled.Find(t.Context(), []string{root}, nil)
-			if err != nil || len(found.Entries) != 2 || (len(scheduled.Doubles(found.Entries)) == 1) != c.double {
+			if err != nil || len(found.Entries) != 2 || (len(certain(found)) == 1) != c.double {
 				t.Errorf("double should be %v: %s, %v", c.double, told(found, root), err)
 			}
 		})
 	}
-	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dump $DATABASE_URL\n0 2 * * * pg_dump $DATABASE_URL\n"))
+	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dump $DATABASE_URL\n0 2 * * * pg_dump $DATABASE_URL > /b\n"))
 	all, allErr := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * pg_dumpall\n0 2 * * * pg_dumpall -p 5432\n0 3 * * * pg_dumpall -p 5433\n"))
 	if groups := scheduled.Doubles(all.Entries); allErr != nil || len(groups) != 1 || len(groups[0].Places) != 2 {
 		t.Errorf("all of one machine: %v, %v", groups, allErr)
 	}
-	if err != nil || len(scheduled.Doubles(found.Entries)) != 1 {
+	if err != nil || len(certain(found)) != 1 {
 		t.Errorf("in one file a variable is one target: %s, %v", told(found, ""), err)
 	}
 }
@@ -344,17 +350,195 @@ func TestDoubles_PortsAndHosts(t *testing.T) {
 	}
 }
 
-// One group is one host; who says none may mean each of them.
-func TestDoubles_GroupsByHost(t *testing.T) {
+// certain are the groups that are done twice whatever else is true.
+func certain(found scheduled.Found) []scheduled.Group {
+	return slices.DeleteFunc(scheduled.Doubles(found.Entries), func(g scheduled.Group) bool { return g.Perhaps })
+}
+
+// One group is one host. Who says none may mean each of them, and a short name a long one: perhaps. This machine, where it is said, is
+// none that has another name.
+func TestDoubles_Hosts(t *testing.T) {
 	t.Parallel()
-	text := ""
-	for _, line := range []string{"pg_dump school", "pg_dump -h a school", "pg_dump -h b.internal school", "pg_dump -h b school", "pg_dump -h c other"} {
-		text += "0 1 * * * " + line + "\n"
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"unsaid and named":        {[]string{"pg_dump school", "pg_dump -h a school"}, "perhaps [0 1]"},
+		"said and named":          {[]string{"pg_dump -h localhost school", "pg_dump -h db2 school"}, ""},
+		"a socket and named":      {[]string{"pg_dump -h /run/postgresql school", "pg_dump -h db2 school"}, ""},
+		"of two clusters":         {[]string{"pg_dump -h a school", "pg_dump -h b school", "pg_dump school"}, "perhaps [0 2], perhaps [1 2]"},
+		"unsaid and said":         {[]string{"pg_dump school", "pg_dump -h localhost school"}, "[0 1]"},
+		"which a file may say":    {[]string{"mysqldump shop", "mysqldump -h localhost shop"}, "perhaps [0 1]"},
+		"named twice":             {[]string{"pg_dump -h a school", "pg_dump --host=a school"}, "[0 1]"},
+		"named twice, and unsaid": {[]string{"pg_dump -h a school", "pg_dump -h a -Fc school", "pg_dump school"}, "[0 1], perhaps [0 1 2]"},
+		"short and long":          {[]string{"pg_dump -h db school", "pg_dump -h db.internal school"}, "perhaps [0 1]"},
+		"of one variable":         {[]string{"pg_dump -h $H school", "pg_dump -h $H -Fc school"}, "[0 1]"},
+		"of two variables":        {[]string{"pg_dump -h $H school", "pg_dump -h $G school"}, "perhaps [0 1]"},
+		"a script elsewhere":      {[]string{"/opt/x.sh", "ssh b /opt/x.sh"}, "perhaps [0 1]"},
+		"of two environments":     {[]string{"REPO=a restic backup /srv", "REPO=b restic backup /srv"}, "perhaps [0 1]"},
+		"this one of a container": {[]string{"docker exec db pg_dump -h localhost school", "pg_dump -h localhost school"}, ""},
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * "+strings.Join(c.lines, "\n0 1 * * * ")+"\n"))
+		if got := groupsIn(found); err != nil || got != c.want {
+			t.Errorf("%s: %s, want %s: %s, %v", name, got, c.want, told(found, ""), err)
+		}
 	}
-	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(text))
-	groups := scheduled.Doubles(found.Entries)
-	if err != nil || len(groups) != 2 || !slices.Equal(groups[0].Places, []int{0, 1}) || !slices.Equal(groups[1].Places, []int{0, 2, 3}) {
-		t.Errorf("groups %v, %v", groups, err)
+	// Who is asked for localhost in two images is on two machines.
+	root := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		write(t, filepath.Join(root, name, "Dockerfile"), "RUN echo '0 1 * * * pg_dump -h localhost school' | crontab -\n")
+	}
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || len(certain(found)) > 0 {
+		t.Errorf("of two images: %s, %v", told(found, root), err)
+	}
+}
+
+func groupsIn(found scheduled.Found) string {
+	var said []string
+	for _, g := range scheduled.Doubles(found.Entries) {
+		said = append(said, strings.TrimSpace(map[bool]string{true: "perhaps"}[g.Perhaps]+" "+fmt.Sprint(g.Places)))
+	}
+	return strings.Join(said, ", ")
+}
+
+// Copies of different parts are different copies, however the flag is written; a flag that nobody knows makes another one.
+func TestDoubles_PartsOfADatabase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		one, other string
+		double     bool
+	}{
+		{"mysqldump shop orders", "mysqldump shop customers", false},
+		{"mysqldump --no-data shop", "mysqldump shop", false},
+		{"mysqldump -d shop", "mysqldump --no_data shop", true},
+		{"mysqldump --ignore-table=shop.log shop", "mysqldump shop", false},
+		{"mysqldump --databases a b", "mysqldump --databases a c", false},
+		{"mysqldump -h db --single-transaction -uroot -psecret shop", "mysqldump -h db --quick shop", true},
+		{"mysqldump --defaults-file=/a shop", "mysqldump --defaults-file=/b shop", false},
+		{"mongodump -d shop -c orders", "mongodump -d shop -c users", false},
+		{"mongodump -d shop -c orders", "mongodump --db=shop --collection orders", true},
+		{"mongodump -h db -u a -p b -d shop", "mongodump --host db -d shop --gzip", true},
+		{"pg_dump --exclude-table-data=log shop", "pg_dump shop", false},
+		{"pg_dump --exclude-table-data log shop", "pg_dump --exclude-table-data=log shop", true},
+		{"pg_dump --exclude-table=x shop", "pg_dump --exclude-schema=x shop", false},
+		{"pg_dump -n app shop", "pg_dump --schema=app shop", true},
+		{"pg_dump -T log shop", "pg_dump --exclude-table log shop", true},
+		{"pg_dump -N app shop", "pg_dump --exclude-schema=app shop", true},
+		{"pg_dump -s shop", "pg_dump shop", false},
+		{"pg_dump -as shop", "pg_dump --data-only --schema-only shop", true},
+		{"pg_dump --something-new shop", "pg_dump shop", false},
+		{"pg_dump -Fc -Z 9 -j4 -v -U awa -f /a shop", "pg_dump --format=plain --file /b shop", true},
+		{"pg_dumpall -g", "pg_dumpall", false},
+		{"vacuumdb --full school", "vacuumdb school", false},
+		{"psql -v t=a -f /x.sql school", "psql -v t=b -f /x.sql school", false},
+		{"psql -v ON_ERROR_STOP=1 -Atqf /x.sql school", "psql -f /x.sql -d school", true},
+		{"echo a | /opt/load", "echo b | /opt/load", false},
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 1 * * * "+c.one+"\n0 1 * * * "+c.other+"\n"))
+		if groups := groupsIn(found); err != nil || c.double != (groups == "[0 1]") || !c.double && groups != "" {
+			t.Errorf("double should be %v: %s in %s, %v", c.double, groups, told(found, ""), err)
+		}
+	}
+}
+
+// Two hours of one command are how cron writes two hours. Where both may come at one minute, or it is another command, they are two.
+func TestDoubles_HoursOfOneJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		one, other string
+		double     bool
+	}{
+		{"0 8 * * 1-5 /opt/sync.sh", "0 10 * * 6 /opt/sync.sh", false},
+		{"0 8 * * 1-5 /opt/sync.sh", "0 8 * * 6,0 /opt/sync.sh", false},
+		{"0 8 1 * * /opt/sync.sh", "0 8 15 * * /opt/sync.sh", false},
+		{"@daily /opt/sync.sh", "@reboot /opt/sync.sh", false},
+		{"@monthly /opt/sync.sh", "0 12 * * * /opt/sync.sh", false},
+		{"0 8 * * 1-5 /opt/sync.sh", "0 8 * * 5 /opt/sync.sh", true},
+		{"*/5 * * * * /opt/sync.sh", "0 8 * * 6 /opt/sync.sh", true},
+		{"0 8 1 * * /opt/sync.sh", "0 8 * * 1 /opt/sync.sh", true},
+		{"0 8 * * * /opt/sync.sh", "0 9 * * * /opt/sync.sh >/dev/null", true},
+		{"@daily /opt/sync.sh", "0 0 * * * /opt/sync.sh", true},
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(c.one+"\n"+c.other+"\n"))
+		if err != nil || len(found.Entries) != 2 || (len(certain(found)) == 1) != c.double {
+			t.Errorf("double should be %v: %s, %v", c.double, told(found, ""), err)
+		}
+	}
+}
+
+// A name with a dot is passed over on Debian; where nobody knows whose the machine is it runs, and is no double for certain.
+func TestFind_NamesWithADot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files  map[string]string
+		off    scheduled.Off
+		dotted bool
+		groups string
+	}{
+		"nobody knows": {nil, "", true, "perhaps [0 1]"},
+		"Debian":       {map[string]string{"etc/debian_version": "13.1\n"}, scheduled.OffName, false, ""},
+		"by its lines": {map[string]string{"etc/crontab": "17 * * * * root cd / && run-parts --report /etc/cron.hourly\n"}, scheduled.OffName, false, ""},
+		"Red Hat":      {map[string]string{"etc/redhat-release": "Rocky Linux\n"}, "", false, "[0 1]"},
+	} {
+		root := t.TempDir()
+		write(t, filepath.Join(root, "etc/cron.d/a.cron"), "0 1 * * * root pg_dump -h db a\n")
+		write(t, filepath.Join(root, "etc/cron.d/b"), "0 1 * * * root pg_dump -h db a\n")
+		write(t, filepath.Join(root, "etc/cron.d/c.rpmsave"), "0 1 * * * root pg_dump -h db a\n")
+		for file, text := range c.files {
+			write(t, filepath.Join(root, file), text)
+		}
+		found, err := scheduled.Find(t.Context(), []string{root}, nil)
+		if err != nil || len(found.Entries) != 3 || found.Entries[0].Off != c.off || found.Entries[0].Dotted != c.dotted || groupsIn(found) != c.groups ||
+			found.Entries[2].Off != scheduled.OffName {
+			t.Errorf("%s: %s, %v", name, told(found, root), err)
+		}
+	}
+}
+
+// A comment explains the line below it, and those behind that run the same program; to others it is only said.
+func TestFind_CommentsOfABlock(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{ // why and under of the last line
+		"# backups\n0 1 * * * /opt/b.sh\n0 2 * * * expire-cards --days 90\n":   {"", "backups"},
+		"# backups\n0 1 * * * pg_dump a\n0 2 * * * pg_dump b\n":                {"backups", ""},
+		"# backups\n0 1 * * * /opt/b.sh\n# cards\n0 2 * * * expire-cards\n":    {"cards", ""},
+		"# backups\n0 1 * * * /opt/b.sh\n0 2 * * * expire-cards # the cards\n": {"the cards", "backups"},
+		"# DO NOT EDIT\n0 1 * * * /opt/b.sh\n":                                 {"", ""},
+		"# This file is managed by Puppet.\n0 1 * * * /opt/b.sh\n":             {"", ""},
+		"# DO NOT EDIT\n# Copies the books.\n0 1 * * * /opt/b.sh\n":            {"Copies the books.", ""},
+		"# backups\n0 1 * * * pg_dump a\n\n0 2 * * * pg_dump b\n":              {"", ""},
+	} {
+		found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader(text))
+		if err != nil || len(found.Entries) == 0 {
+			t.Fatal(err)
+		}
+		if last := found.Entries[len(found.Entries)-1]; last.Why != want[0] || last.Under != want[1] {
+			t.Errorf("%q: why %q, under %q; want %q", text, last.Why, last.Under, want)
+		}
+	}
+}
+
+// A link to nothing is named where a schedule would be read, as on a disk that is mounted elsewhere.
+func TestFind_LinksToNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "x"), "")
+	mustLink(t, "/nowhere/at/all", filepath.Join(root, "etc/cron.d/brk"))
+	mustLink(t, "/nowhere/at/all", filepath.Join(root, "etc/notes"))
+	mustLink(t, "/nowhere/x.timer", filepath.Join(root, "etc/systemd/system/timers.target.wants/x.timer"))
+	found, err := scheduled.Find(t.Context(), []string{root}, nil)
+	if err != nil || told(found, root) != "unread etc/cron.d/brk:0 no_target /nowhere/at/all\n" {
+		t.Errorf("found %s, %v", told(found, root), err)
+	}
+}
+
+// The system's own crontab, piped, names a user in each line.
+func TestFind_SystemCrontabByPipe(t *testing.T) {
+	t.Parallel()
+	found, err := scheduled.Find(t.Context(), []string{"-"}, strings.NewReader("0 4 * * * root pg_dump shop\n0 5 * * * postgres pg_dump school\n"))
+	if err != nil || told(found, "") != "-:1 cron.d [0 4 * * *] as root\n  runs pg_dump shop\n-:2 cron.d [0 5 * * *] as postgres\n  runs pg_dump school\n" {
+		t.Errorf("found %s, %v", told(found, ""), err)
 	}
 }
 
@@ -415,6 +599,16 @@ func TestFind_HidesSecrets(t *testing.T) {
 		"0 1 * * * sshpass -p sesame ssh a@b.example uptime",
 		"0 1 * * * curl https://hooks.slack.com/services/T0/B0/sesame",
 		"0 1 * * * mysqldump -u root -psesame blog",
+		"0 1 * * * restic -r s3:x backup / --password sesame",
+		"0 1 * * * restic --password sesame -r s3:x backup /",
+		"0 1 * * * /opt/x -u bob:sesame --all",
+		"0 1 * * * /opt/x --user bob:sesame",
+		"0 1 * * * /opt/x --db-password 'open sesame'",
+		"0 1 * * * /opt/x --all --user=bob:sesame",
+		"0 1 * * * curl https://api.telegram.org/bot123:sesame/sendMessage",
+		"0 1 * * * /opt/tell https://api.telegram.org/bot123:sesame/sendMessage",
+		"0 1 * * * mongodump -u a -p sesame -d shop",
+		"0 1 * * * mysqladmin -psesame ping",
 		"# the password is sesame\n0 1 * * * /opt/x.sh",
 		"# mot de passe : sesame\n0 1 * * * /opt/x.sh",
 	} {

@@ -17,6 +17,9 @@ const mostDocuments = 1000
 // speaksOfTime tells whether a file that cannot be read could hold a schedule.
 var speaksOfTime = regexp.MustCompile(`(?i)cronjob|\bschedule\b|\bcron\b`)
 
+// saysHours finds the line that says the hours, whatever a template makes of it.
+var saysHours = regexp.MustCompile(`(?im)^[ \t]*(?:- +)?["']?(?:schedules?|cron)["']?[ \t]*:`)
+
 // yaml reads the documents of a file as what they say that they are.
 func (f *finder) yaml(file, text string) {
 	if !speaksOfTime.MatchString(text) {
@@ -42,9 +45,12 @@ func (f *finder) yaml(file, text string) {
 	f.unread(Unread{File: file, Reason: ReasonMany})
 }
 
-// lineOf is the first line that speaks of a schedule.
+// lineOf is the first line that says hours, or at least speaks of a schedule.
 func lineOf(text string) int {
-	at := speaksOfTime.FindStringIndex(text)
+	at := saysHours.FindStringIndex(text)
+	if at == nil {
+		at = speaksOfTime.FindStringIndex(text)
+	}
 	return 1 + strings.Count(text[:at[0]], "\n")
 }
 

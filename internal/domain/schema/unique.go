@@ -10,6 +10,10 @@ import (
 	"usher/internal/base/problem"
 )
 
+// BuiltBeside is the first migration that must add uniqueness to a table of an earlier one through pg.UniqueMigration. Those before it
+// are applied everywhere, and are as they are.
+const BuiltBeside = 54
+
 // Unique is a key that somebody wants a table of the schema to have.
 type Unique struct {
 	Key    pg.UniqueKey

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
 
 	"usher/internal/base/pg"
@@ -17,18 +19,22 @@ import (
 	"usher/internal/domain/testdb"
 )
 
-// builtBeside is the first migration that must add uniqueness to a table of an earlier one through pg.UniqueMigration, as in
-// internal/check, which reads what migrations say; here it is looked at what they do, in whatever form they say it.
-const builtBeside = 54
-
+// internal/check reads what migrations say; here it is looked at what they do, in whatever form they say it, also by steps in Go.
 func TestMigrations_AddUniquenessBesideTheWriters(t *testing.T) {
 	t.Parallel()
 	all := schema.Migrations()
-	for version, tables := range uniquenessAdded(t, all, builtBeside) {
-		if all.Steps[version] == nil { // steps have the one way, which internal/check sees to
-			t.Errorf("migration %d adds uniqueness to %q, which are there before it: make it a step of schema.Migrations with pg.UniqueMigration", version, tables)
-		}
+	for version, tables := range otherwise(all, uniquenessAdded(t, all, schema.BuiltBeside)) {
+		t.Errorf("migration %d adds uniqueness to %q, which are there before it: make it one of schema.Migrations' Unique", version, tables)
 	}
+}
+
+// otherwise leaves out what was added in the one way.
+func otherwise(all pg.Migrations, added map[int64][]string) map[int64][]string {
+	maps.DeleteFunc(added, func(version int64, tables []string) bool {
+		key, is := all.Unique[version]
+		return is && slices.Equal(tables, []string{key.Key.Table})
+	})
+	return added
 }
 
 // Control: whatever way a statement is written in, what it does is seen; and what is new is left alone.
@@ -63,7 +69,20 @@ create table renamed (a int); create table swapped (a int); create table copied 
 			want[version] = []string{form.want}
 		}
 	}
-	got := uniquenessAdded(t, pg.Migrations{Files: files}, 10)
+	// A step is looked at as well, and only the one way is left alone.
+	all := pg.Migrations{
+		Files: files,
+		Steps: map[int64]pg.Step{50: func(ctx context.Context, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(ctx, fmt.Sprintf("create %s index on plain (a, a)", "unique"))
+			return err
+		}},
+		Unique: map[int64]pg.UniqueMigration{51: {Key: pg.UniqueKey{Table: "known", Columns: []string{"a", "b"}}}},
+	}
+	want[50] = []string{"plain"}
+	got := otherwise(all, uniquenessAdded(t, all, 10))
+	if !slices.Equal(got[50], want[50]) || got[51] != nil {
+		t.Errorf("of a step it names %q, of the one way %q", got[50], got[51])
+	}
 	for i, form := range forms {
 		if version := int64(10 + i); !slices.Equal(got[version], want[version]) {
 			t.Errorf("of %q it names %q, want %q", form.statements, got[version], want[version])
@@ -114,7 +133,7 @@ func versionsOf(t *testing.T, all pg.Migrations) []int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions := slices.Collect(maps.Keys(all.Steps))
+	versions := slices.AppendSeq(slices.Collect(maps.Keys(all.Steps)), maps.Keys(all.Unique))
 	for _, name := range names {
 		versions = append(versions, versionOf(t, name))
 	}
@@ -134,7 +153,7 @@ func versionOf(t *testing.T, name string) int64 {
 // upTo are the migrations up to a version.
 func upTo(t *testing.T, all pg.Migrations, last int64) pg.Migrations {
 	t.Helper()
-	files, steps := fstest.MapFS{}, map[int64]pg.Step{}
+	files, steps, unique := fstest.MapFS{}, map[int64]pg.Step{}, map[int64]pg.UniqueMigration{}
 	names, err := fs.Glob(all.Files, "*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +173,12 @@ func upTo(t *testing.T, all pg.Migrations, last int64) pg.Migrations {
 			steps[version] = step
 		}
 	}
-	return pg.Migrations{Files: files, Steps: steps}
+	for version, key := range all.Unique {
+		if version <= last {
+			unique[version] = key
+		}
+	}
+	return pg.Migrations{Files: files, Steps: steps, Unique: unique}
 }
 
 // catalogue is what of tables is unique at a moment.

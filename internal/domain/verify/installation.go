@@ -102,34 +102,41 @@ func guarded(all []promise.Promise) promise.Promise {
 }
 
 // lookForIdle names the constraints, indexes and triggers that exist and are not in force. An index that somebody is building at this
-// moment will be: whoever does so holds the lock by which pg.AddUnique keeps others from the table.
+// moment will be: whoever does so holds the lock by which pg.AddUnique keeps others from the table. One of that name which nobody builds
+// is what an attempt left, and the same command removes it: neither is a fault of what is kept.
 func lookForIdle(ctx context.Context, tx pgx.Tx, found *promise.Found, most int) error {
 	rows, err := tx.Query(ctx, `
-select name, of_table, building from (
-  select i.relname::text as name, t.relname::text as of_table,
+select name, of_table, building, made, columns from (
+  select i.relname::text as name, t.relname::text as of_table, i.relname like '%' || $2 as made,
+         case when x.indexprs is null and x.indpred is null then
+           array_to_string(array(select a.attname::text from unnest(x.indkey[0:x.indnkeyatts - 1]) with ordinality n (attnum, nth)
+                                   join pg_attribute a on a.attrelid = x.indrelid and a.attnum = n.attnum order by n.nth), ',') else '' end as columns,
          i.relname like '%' || $2 and exists (
            select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 2 and l.classid = 'pg_class'::regclass and l.objid = t.oid
                                     and l.database = (select oid from pg_database where datname = current_database())) as building
     from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
    where t.relnamespace = 'public'::regnamespace and not (`+pg.IndexHolds+`)
    union all
-  select k.conname::text, t.relname::text, false from pg_constraint k join pg_class t on t.oid = k.conrelid
+  select k.conname::text, t.relname::text, false, '', false from pg_constraint k join pg_class t on t.oid = k.conrelid
    where t.relnamespace = 'public'::regnamespace and not k.convalidated and k.conname <> all($1)
    union all
-  select coalesce(k.conname, g.tgname)::text, t.relname::text, false from pg_trigger g join pg_class t on t.oid = g.tgrelid left join pg_constraint k on k.oid = g.tgconstraint
+  select coalesce(k.conname, g.tgname)::text, t.relname::text, false, '', false from pg_trigger g join pg_class t on t.oid = g.tgrelid left join pg_constraint k on k.oid = g.tgconstraint
    where t.relnamespace = 'public'::regnamespace and g.tgenabled not in ('O', 'A')) w
- group by name, of_table, building order by of_table collate "C", name collate "C"`, notYetValid, strings.ReplaceAll(pg.UniqueBuilding, "_", `\_`))
+ group by name, of_table, building, made, columns order by of_table collate "C", name collate "C"`, notYetValid, strings.ReplaceAll(pg.UniqueBuilding, "_", `\_`))
 	if err != nil {
 		return fmt.Errorf("look for what is not in force: %w", err)
 	}
-	var name, table string
-	var building bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &table, &building}, func() error {
+	var name, table, columns string
+	var building, made bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &table, &building, &made, &columns}, func() error {
 		code := "guard_idle"
-		if building {
+		switch {
+		case building:
 			code = "guard_building"
+		case made:
+			code = "guard_left"
 		}
-		found.Name(promise.Example{Code: code, Broken: !building, Facts: problem.Facts{"guard": name, "table": table}}, most)
+		found.Name(promise.Example{Code: code, Broken: !made, Facts: problem.Facts{"guard": name, "table": table, "columns": columns}}, most)
 		return nil
 	})
 	if err != nil {

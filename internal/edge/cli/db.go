@@ -59,11 +59,14 @@ func (c dbUnique) Run(s *session) error {
 
 func (s *session) printUnique(c dbUnique, key pg.UniqueKey, result pg.UniqueResult) {
 	facts := map[string]any{
-		"table": c.Table, "columns": key.Columns, "name": result.Name, "repaired": "", "removed": result.Removed, "resumed": result.Resumed,
+		"table": c.Table, "columns": key.Columns, "name": result.Name, "repaired": "", "others": "", "removed": result.Removed, "resumed": result.Resumed,
 		"groups": result.Duplicates.Groups, "surplus": result.Duplicates.Surplus, "untold": result.Untold, "index": result.Leftover,
 	}
 	if result.Repaired > 0 {
 		facts["repaired"] = result.Repaired
+	}
+	if result.Others > 0 {
+		facts["others"] = result.Others
 	}
 	switch {
 	case result.Already:
@@ -133,8 +136,9 @@ type uniqueAnswer struct {
 	Columns  []string `json:"columns"`
 	Name     string   `json:"name"`
 	DryRun   bool     `json:"dry_run"`
-	Already  bool     `json:"already"` // it was there before, and nothing was changed
-	Repaired int64    `json:"repaired"`
+	Already  bool     `json:"already"`  // it was there before, and nothing was changed
+	Repaired int64    `json:"repaired"` // rows too many
+	Others   int64    `json:"others"`   // rows of other tables that were written with them
 	Resumed  bool     `json:"resumed"`
 	Removed  bool     `json:"removed"`
 	Tries    int      `json:"tries"`
@@ -147,7 +151,7 @@ type uniqueAnswer struct {
 
 func answerUnique(c dbUnique, key pg.UniqueKey, r pg.UniqueResult) uniqueAnswer {
 	answer := uniqueAnswer{
-		Table: c.Table, Columns: key.Columns, Name: r.Name, DryRun: c.DryRun, Already: r.Already, Repaired: r.Repaired, Resumed: r.Resumed, Removed: r.Removed,
+		Table: c.Table, Columns: key.Columns, Name: r.Name, DryRun: c.DryRun, Already: r.Already, Repaired: r.Repaired, Others: r.Others, Resumed: r.Resumed, Removed: r.Removed,
 		Tries: r.Tries, DuplicateGroups: r.Duplicates, Left: r.Left, Untold: r.Untold, Leftover: r.Leftover, Invalid: append([]string{}, r.Strangers...),
 	}
 	if answer.Largest == nil {

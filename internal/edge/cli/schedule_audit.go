@@ -24,8 +24,9 @@ type scheduleAudit struct {
 }
 
 const (
-	crontabWithin = 10 * time.Second
-	mostAudited   = 1000 // schedules that are printed for people, and all that are done twice; --json has them all
+	crontabWithin  = 10 * time.Second
+	mostNamedPaths = 5
+	mostAudited    = 1000 // schedules that are printed for people, and all that are done twice; --json has them all
 )
 
 // Run lists what was found, and ends with 1 when something is done twice. It needs no database.
@@ -56,7 +57,9 @@ func (c scheduleAudit) Run(s *session) error {
 			a.doubled++
 		}
 		if j.IsUnexplained() {
-			a.unexplained++
+			if a.unexplained++; len(j.Doubles) > 0 || neverRuns(j) {
+				a.elsewhere++
+			}
 		}
 	}
 	missing := a.missing()
@@ -71,6 +74,9 @@ func (c scheduleAudit) Run(s *session) error {
 	if a.doubled > 0 {
 		return problem.Refused("schedules_doubled", problem.Facts{"count": a.doubled})
 	}
+	if unseen := a.unseen(); len(unseen) > 0 { // nothing was found where nothing was seen
+		return problem.NotFound("audit_not_all_read", problem.Facts{"paths": unseen[:min(mostNamedPaths, len(unseen))], "count": len(unseen), "more": len(unseen) > mostNamedPaths})
+	}
 	return nil
 }
 
@@ -81,6 +87,18 @@ type audit struct {
 	doubles     []job.Double
 	doubled     int // schedules that are in one of them
 	unexplained int
+	elsewhere   int // of these, that stand under another heading
+}
+
+// unseen are the places of which nothing, or not all, was looked at.
+func (a audit) unseen() (paths []string) {
+	for _, u := range a.found.Unread {
+		switch u.Reason {
+		case scheduled.ReasonUnreadable, scheduled.ReasonLarge, scheduled.ReasonMany, scheduled.ReasonDeep:
+			paths = append(paths, u.File)
+		}
+	}
+	return paths
 }
 
 // missing are paths that were named and are not there.
@@ -142,9 +160,10 @@ func notIn(all, own []scheduled.Entry) []scheduled.Entry {
 	return slices.DeleteFunc(own, func(e scheduled.Entry) bool { return kept[line{e.When, e.Command}] })
 }
 
+func neverRuns(j job.Judged) bool { return !j.Runs() && j.Off != scheduled.OffSystemd }
+
 func (s *session) printAudit(a audit) {
 	s.printDoubles(a)
-	neverRuns := func(j job.Judged) bool { return !j.Runs() && j.Off != scheduled.OffSystemd }
 	sections := []struct {
 		heading string
 		holds   func(job.Judged) bool
@@ -153,11 +172,16 @@ func (s *session) printAudit(a audit) {
 		{"cli_audit_section_never", neverRuns},
 		{"cli_audit_section_rest", func(j job.Judged) bool { return !neverRuns(j) && !j.IsUnexplained() }},
 	}
-	printed := a.doubled
+	printed := 0
+	for _, j := range a.judged {
+		if len(j.Doubles) > 0 {
+			printed++
+		}
+	}
 	for _, section := range sections {
 		headed := false
 		for _, j := range a.judged {
-			if j.IsDouble() || !section.holds(j) || printed >= mostAudited {
+			if len(j.Doubles) > 0 || !section.holds(j) || printed >= mostAudited {
 				continue
 			}
 			printed++
@@ -178,25 +202,31 @@ func (s *session) printAudit(a audit) {
 		s.say("cli_audit_unread_more", map[string]any{"count": more})
 	}
 	s.say("cli_audit_sum", map[string]any{
-		"schedules": s.voice.Count("cli_audit_schedules", len(a.judged)), "files": s.voice.Count("cli_audit_files", a.found.Files), "unexplained": a.unexplained,
+		"schedules": s.voice.Count("cli_audit_schedules", len(a.judged)), "files": s.voice.Count("cli_audit_files", a.found.Files), "unexplained": a.unexplained, "elsewhere": a.elsewhere,
 	})
 }
 
-// printDoubles prints each job that is done more than once, with all of its places. These are never left out.
+// printDoubles prints each job that is done more than once, with all of its places, and each that may be. These are never left out.
 func (s *session) printDoubles(a audit) {
-	if len(a.doubles) > 0 {
-		fmt.Fprintf(s.stdout, "%s\n\n", s.voice.Say("cli_audit_section_double", nil))
-	}
-	shown := map[int]bool{}
+	shown := map[int]int{} // in which group a schedule stands
+	heading := ""
 	for n, d := range a.doubles {
+		of := "cli_audit_section_double"
+		if d.Perhaps {
+			of = "cli_audit_section_perhaps"
+		}
+		if of != heading {
+			heading = of
+			fmt.Fprintf(s.stdout, "%s\n\n", s.voice.Say(heading, nil))
+		}
 		fmt.Fprintf(s.stdout, "%d. %s\n", n+1, s.doubleWords(d))
 		fmt.Fprintln(s.stdout)
 		for _, i := range d.Places {
-			if shown[i] { // it does more than one thing, and stands above with all of it
-				fmt.Fprintf(s.stdout, "%s\n\n", s.judgedHead(a.judged[i]))
+			if at := shown[i]; at > 0 { // it does more than one thing, and stands above with all of it
+				fmt.Fprintf(s.stdout, "%s  %s\n\n", s.judgedHead(a.judged[i]), s.voice.Say("cli_audit_see", map[string]any{"group": at}))
 				continue
 			}
-			shown[i] = true
+			shown[i] = n + 1
 			s.printJudged(a.judged[i])
 		}
 	}
@@ -277,6 +307,12 @@ func (s *session) auditVerdict(j job.Judged) []string {
 	} else if j.IsUnexplained() {
 		said = append(said, s.voice.Say("cli_audit_unexplained", nil))
 	}
+	if j.Under != "" {
+		said = append(said, s.voice.Say("cli_audit_under", map[string]any{"why": j.Under}))
+	}
+	if j.Dotted {
+		said = append(said, s.voice.Say("cli_audit_dotted", nil))
+	}
 	if j.Off != "" {
 		said = append(said, s.voice.Say("cli_audit_off_"+string(j.Off), nil))
 	}
@@ -343,6 +379,8 @@ func (s *session) cronWords(cron, zone string) string {
 			return s.voice.Say("cli_audit_when_weekday", facts)
 		case minuteErr == nil && hourErr == nil && fields[4] == "1-5":
 			return s.voice.Say("cli_audit_when_workdays", facts)
+		case isEvery && every == "1" && fields[1] == "*" && fields[4] == "*":
+			cron = "* * * * *"
 		case isEvery && every != "15" && fields[1] == "*" && fields[4] == "*":
 			return s.voice.Say("cli_audit_when_minutes", map[string]any{"minutes": every})
 		}
@@ -353,17 +391,18 @@ func (s *session) cronWords(cron, zone string) string {
 // auditAnswer is what was found, as programs read it.
 type auditAnswer struct {
 	Schedules   []auditRow    `json:"schedules"`
-	Groups      []auditDouble `json:"groups"` // jobs that are done more than once
+	Groups      []auditDouble `json:"groups"` // jobs that are done more than once, for certain or perhaps
 	Unread      []unreadRow   `json:"unread"`
 	Files       int           `json:"files"`
-	Doubles     int           `json:"doubles"` // schedules that are in one of the groups
+	Doubles     int           `json:"doubles"` // schedules that are for certain in one of the groups
 	Unexplained int           `json:"unexplained"`
 }
 
 type auditDouble struct {
-	Task   string        `json:"task,omitempty"` // of the catalogue, which does it besides
-	Runs   []auditAction `json:"runs"`
-	Places []string      `json:"places"` // file:line
+	Task    string        `json:"task,omitempty"` // of the catalogue, which does it besides
+	Perhaps bool          `json:"perhaps"`        // they may be on different targets
+	Runs    []auditAction `json:"runs"`
+	Places  []string      `json:"places"` // file:line
 }
 
 type auditRow struct {
@@ -381,6 +420,7 @@ type auditRow struct {
 	Command  string         `json:"command"`
 	Actions  []auditAction  `json:"runs"`
 	Why      string         `json:"why,omitempty"`
+	Under    string         `json:"under,omitempty"` // a comment above it that is about another line
 	Off      scheduled.Off  `json:"off,omitempty"`
 	Task     string         `json:"task,omitempty"`    // of the catalogue, which it does
 	Perhaps  string         `json:"perhaps,omitempty"` // or seems to do
@@ -415,7 +455,7 @@ func (s *session) answerAudit(a audit) auditAnswer {
 		Schedules: []auditRow{}, Groups: []auditDouble{}, Unread: []unreadRow{}, Files: a.found.Files, Doubles: a.doubled, Unexplained: a.unexplained,
 	}
 	for _, d := range a.doubles {
-		double := auditDouble{Task: d.Task, Runs: answerActions(d.Runs)}
+		double := auditDouble{Task: d.Task, Perhaps: d.Perhaps, Runs: answerActions(d.Runs)}
 		for _, i := range d.Places {
 			double.Places = append(double.Places, place(a.judged[i].Entry))
 		}
@@ -424,7 +464,7 @@ func (s *session) answerAudit(a audit) auditAnswer {
 	for _, j := range a.judged {
 		row := auditRow{
 			File: j.File, Line: j.Line, Kind: j.Kind, When: j.When, Words: s.auditWhen(j.Entry), Valid: !j.Wrong, Template: j.Templated, Runs: j.Runs(),
-			Zone: j.Zone, User: j.User, Name: j.Name, Command: j.Command, Actions: answerActions(j.Actions), Why: j.Why, Off: j.Off, Groups: []int{}, Explains: !j.IsUnexplained(), Belongs: j.Belongs,
+			Zone: j.Zone, User: j.User, Name: j.Name, Command: j.Command, Actions: answerActions(j.Actions), Why: j.Why, Under: j.Under, Off: j.Off, Groups: []int{}, Explains: !j.IsUnexplained(), Belongs: j.Belongs,
 			Advice: s.voice.Say("cli_audit_belongs_"+string(j.Belongs), map[string]any{"task": j.Task}),
 		}
 		if row.Perhaps = j.Task; j.Certain {

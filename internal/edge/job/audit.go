@@ -18,6 +18,7 @@ const (
 	BelongsMended    Belongs = "mended"    // cron does not understand its hours, or no day is like them
 	BelongsCatalogue Belongs = "catalogue" // a task of the catalogue does it
 	BelongsOnce      Belongs = "once"      // another one does the same: one of them is enough
+	BelongsCompare   Belongs = "compare"   // another one may do the same
 	BelongsPerhaps   Belongs = "perhaps"   // it looks like a task of the catalogue
 	BelongsServe     Belongs = "serve"     // usher serve does it unasked
 	BelongsOffBuilds Belongs = "off_builds"
@@ -33,8 +34,9 @@ type Judged struct {
 	scheduled.Entry
 	Task    string // of the catalogue, which it does or seems to do
 	Certain bool   // it does, whatever else is true
-	Doubles []int  // those of which it is one, by their places
+	Doubles []int  // those of which it is one, by their places; also those that are so perhaps
 	Belongs Belongs
+	twice   bool // one of these is certain
 }
 
 // Double is a job that is done more than once: by schedules that run the same on the same target, or by a task of the catalogue and one
@@ -43,10 +45,12 @@ type Double struct {
 	Task   string             // of the catalogue; empty: none
 	Runs   []scheduled.Action // what all of them run; of a task nothing
 	Places []int              // of the schedules
+	// Perhaps tells that they may be on different targets: a host that nobody says, machines of their own.
+	Perhaps bool
 }
 
-// IsDouble tells whether what it does is done by something else, too.
-func (j Judged) IsDouble() bool { return len(j.Doubles) > 0 }
+// IsDouble tells whether what it does is for certain done by something else, too.
+func (j Judged) IsDouble() bool { return j.twice }
 
 // IsUnexplained tells whether nobody says what it is for.
 func (j Judged) IsUnexplained() bool {
@@ -69,7 +73,7 @@ func Judge(entries []scheduled.Entry, databaseURL string) (judged []Judged, doub
 	for i, e := range entries {
 		j := Judged{Entry: e}
 		for _, a := range e.Actions {
-			if task, certain := known.instead(a); task != "" && !j.Certain {
+			if task, certain := known.instead(e, a); task != "" && !j.Certain {
 				j.Task, j.Certain = task, certain
 			}
 		}
@@ -85,12 +89,13 @@ func Judge(entries []scheduled.Entry, databaseURL string) (judged []Judged, doub
 	ofTasks := slices.Clone(doubles)
 	for _, group := range scheduled.Doubles(entries) {
 		if !slices.ContainsFunc(ofTasks, func(d Double) bool { return holdsAll(d.Places, group.Places) }) { // that says more
-			doubles = append(doubles, Double{Runs: group.Actions, Places: group.Places})
+			doubles = append(doubles, Double{Runs: group.Actions, Places: group.Places, Perhaps: group.Perhaps})
 		}
 	}
 	for n, d := range doubles {
 		for _, i := range d.Places {
 			judged[i].Doubles = append(judged[i].Doubles, n)
+			judged[i].twice = judged[i].twice || !d.Perhaps
 		}
 	}
 	for i := range judged {
@@ -169,17 +174,26 @@ func homesIn(entries []scheduled.Entry, databaseURL string) (all homes) {
 	add(scheduled.Action{Database: "$" + variable})
 	for _, e := range entries {
 		for _, a := range e.Actions {
+			own := []scheduled.Action{scheduled.Connection(a.Variable(variable))}
 			if a.Program == program {
-				add(a)
+				own = append(own, a)
 			}
-			add(scheduled.Connection(a.Variable(variable)))
+			for _, at := range own {
+				if e.OnMachine() || !at.IsHere() { // in a container it is a database of that
+					add(at)
+				}
+			}
 		}
 	}
 	return all
 }
 
-func (h homes) hold(a scheduled.Action) bool {
-	return slices.ContainsFunc(h, func(home scheduled.Action) bool { return a.Database != "" && a.Reaches(home) })
+// hold tells whether an action of an entry is for certain on one of them. What a container has on its own machine is not known.
+func (h homes) hold(e scheduled.Entry, a scheduled.Action) bool {
+	if a.Database == "" || a.Database != "$"+variable && a.IsHere() && !e.OnMachine() {
+		return false
+	}
+	return slices.ContainsFunc(h, a.Reaches)
 }
 
 func (j Judged) belongs() Belongs {
@@ -198,7 +212,9 @@ func (j Judged) belongs() Belongs {
 		return BelongsOnce
 	case j.Task != "":
 		return BelongsPerhaps
-	case runs(func(a scheduled.Action) bool { return a.Program == "usher" && doneByServe(a.Words) }):
+	case len(j.Doubles) > 0:
+		return BelongsCompare
+	case runs(func(a scheduled.Action) bool { return a.Program == program && doneByServe(a.Words) }):
 		return BelongsServe
 	case j.Kind == scheduled.KindBuild && runs(onData):
 		return BelongsOffBuilds
@@ -257,13 +273,13 @@ func meaning(acts, things string) *regexp.Regexp {
 
 // instead tells which task does what an action does by hand. A table of that name may be somebody else's: it is certain in a database
 // that is known to be Usher's, and of MySQL it cannot be.
-func (h homes) instead(a scheduled.Action) (task string, certain bool) {
+func (h homes) instead(e scheduled.Entry, a scheduled.Action) (task string, certain bool) {
 	if a.Program == program {
 		return asTyped(a.Words)
 	}
 	for _, s := range signs {
 		if a.Program != "mysql" && s.writes.MatchString(a.SQL) {
-			return s.task, a.Program == "psql" && h.hold(a)
+			return s.task, a.Program == "psql" && h.hold(e, a)
 		}
 	}
 	name := a.Program + " " + a.Detail
