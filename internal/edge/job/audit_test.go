@@ -120,6 +120,22 @@ func TestJudge_GroupsDoubles(t *testing.T) {
 	}
 }
 
+// What is only perhaps one job is told, and is no double: nobody may be told to remove the only copy of a server.
+func TestJudge_PerhapsIsNoDouble(t *testing.T) {
+	t.Parallel()
+	got := judgeCrontab(t, "0 1 * * * pg_dump school", "0 2 * * * pg_dump -h db2 school")
+	for _, j := range got {
+		if j.IsDouble() || len(j.Doubles) != 1 || j.Belongs != BelongsCompare {
+			t.Errorf("line %d: %+v", j.Line, j)
+		}
+	}
+	for _, j := range judgeCrontab(t, "0 1 * * * pg_dump -h localhost school", "0 2 * * * pg_dump -h db2 school") {
+		if j.IsDouble() || len(j.Doubles) > 0 || j.Belongs != BelongsCopies {
+			t.Errorf("line %d: %+v", j.Line, j)
+		}
+	}
+}
+
 // A task that nobody could do by hand unnoticed: each of the catalogue has its sign.
 func TestJudge_HasASignOfEveryTask(t *testing.T) {
 	t.Parallel()
