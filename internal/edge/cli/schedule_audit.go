@@ -201,8 +201,12 @@ func (s *session) printAudit(a audit) {
 	if more := len(a.found.Unread) - mostAudited; more > 0 {
 		s.say("cli_audit_unread_more", map[string]any{"count": more})
 	}
+	elsewhere := ""
+	if a.elsewhere > 0 {
+		elsewhere = strconv.Itoa(a.elsewhere)
+	}
 	s.say("cli_audit_sum", map[string]any{
-		"schedules": s.voice.Count("cli_audit_schedules", len(a.judged)), "files": s.voice.Count("cli_audit_files", a.found.Files), "unexplained": a.unexplained, "elsewhere": a.elsewhere,
+		"schedules": s.voice.Count("cli_audit_schedules", len(a.judged)), "files": s.voice.Count("cli_audit_files", a.found.Files), "unexplained": a.unexplained, "elsewhere": elsewhere,
 	})
 }
 
