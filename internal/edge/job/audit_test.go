@@ -46,12 +46,13 @@ func TestJudge_KnowsWhatTheCatalogueDoes(t *testing.T) {
 		`psql shop -c "update bookings set state = 'expired' where expires_at < now()"`:     {"", false, BelongsProgram},
 		`psql school -c 'select expire_holds()'`:                                            {"expire-holds", false, BelongsPerhaps},
 		`psql school -c "delete from dispatch where delivered_at < now() - interval '1 y'"`: {"prune", true, BelongsCatalogue},
-		`php artisan holds:expire`:                                                          {"expire-holds", false, BelongsPerhaps},
-		`/opt/bin/liberer_places.sh`:                                                        {"expire-holds", false, BelongsPerhaps},
-		`python manage.py send_reminders`:                                                   {"send-reminders", false, BelongsPerhaps},
-		`pg_dump reservations_expired`:                                                      {"", false, BelongsCopies},
-		`certbot renew`:                                                                     {"", false, BelongsOwner},
-		`/opt/expiry/cards.sh`:                                                              {"", false, BelongsOwner},
+
+		`php artisan holds:expire`:        {"expire-holds", false, BelongsPerhaps},
+		`/opt/bin/liberer_places.sh`:      {"expire-holds", false, BelongsPerhaps},
+		`python manage.py send_reminders`: {"send-reminders", false, BelongsPerhaps},
+		`pg_dump reservations_expired`:    {"", false, BelongsCopies},
+		`certbot renew`:                   {"", false, BelongsOwner},
+		`/opt/expiry/cards.sh`:            {"", false, BelongsOwner},
 	} {
 		got := judgeCrontab(t, "0 3 * * * "+line)
 		if len(got) != 1 || got[0].Task != want.task || got[0].Certain != want.certain || got[0].Belongs != want.belongs {
