@@ -89,6 +89,18 @@ func (n NewLogin) check() error {
 	return checkPassword(n.Password, n.Email)
 }
 
+// prepare tidies and checks what was typed, and hashes the password.
+func (n *NewLogin) prepare(ctx context.Context) (hashed string, err error) {
+	if n.Email, err = readEmail(n.Email); err != nil {
+		return "", err
+	}
+	n.Name = OneLine(n.Name)
+	if err := n.check(); err != nil {
+		return "", err
+	}
+	return hash(ctx, n.Password)
+}
+
 // onlyTheInstallation keeps logins, which belong to no organisation, to the administrator of the installation.
 func onlyTheInstallation(actor timeline.Actor, email string) error {
 	if actor.Installation {
@@ -103,15 +115,7 @@ func AddLogin(ctx context.Context, db *pg.DB, actor timeline.Actor, org Organisa
 	if err := onlyTheInstallation(actor, n.Email); err != nil {
 		return added, err
 	}
-	email, err := readEmail(n.Email)
-	if err != nil {
-		return added, err
-	}
-	n.Email, n.Name = email, OneLine(n.Name)
-	if err := n.check(); err != nil {
-		return added, err
-	}
-	hashed, err := hash(ctx, n.Password)
+	hashed, err := n.prepare(ctx)
 	if err != nil {
 		return added, err
 	}

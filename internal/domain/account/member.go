@@ -67,14 +67,7 @@ func Invite(ctx context.Context, db *pg.DB, actor timeline.Actor, org Organisati
 	if err := mayManageMembers(actor, org); err != nil {
 		return false, err
 	}
-	if n.Email, err = readEmail(n.Email); err != nil {
-		return false, err
-	}
-	n.Name = OneLine(n.Name)
-	if err := n.check(); err != nil {
-		return false, err
-	}
-	hashed, err := hash(ctx, n.Password)
+	hashed, err := n.prepare(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -2,7 +2,8 @@ package ledger
 
 import (
 	"context"
-	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"usher/internal/base/i18n"
 	"usher/internal/base/pg"
@@ -13,20 +14,30 @@ import (
 // ReadPaper gives the paper of a month, in one currency or (empty) in all; whole: with the lines of each statement, which a spreadsheet
 // has. Its errors are those of Show.
 func ReadPaper(ctx context.Context, db *pg.DB, actor timeline.Actor, org account.Organisation, month, currency string, voice i18n.Voice, whole bool) (Paper, error) {
-	all, err := Show(ctx, db, actor, org, month, currency)
-	if err != nil {
+	if err := allow(actor, org); err != nil {
 		return Paper{}, err
 	}
-	paper := Paper{Organisation: org.Name, Month: all[0].Key(), Statements: all, Voice: voice}
-	if !whole {
-		return paper, nil
-	}
-	// As many as a workbook has, and one more.
-	paper.Lines = make([][]Line, len(all))
-	err = EachLine(ctx, db, actor, org, month, currency, func(of Statement, l Line) error {
-		i := slices.IndexFunc(all, func(one Statement) bool { return one.Currency == of.Currency })
-		if i >= 0 && len(paper.Lines[i]) <= MostLinesOnPaper {
-			paper.Lines[i] = append(paper.Lines[i], l)
+	paper := Paper{Organisation: org.Name, Voice: voice}
+	err := db.Moment(ctx, []int64{org.ID}, func(tx pgx.Tx) error {
+		all, err := show(ctx, tx, org, month, currency)
+		if err != nil {
+			return err
+		}
+		paper.Month, paper.Statements = all[0].Key(), all
+		if !whole {
+			return nil
+		}
+		paper.Lines = make([][]Line, len(all))
+		for i, of := range all {
+			err := of.eachLine(ctx, tx, org.ID, func(l Line) error {
+				if len(paper.Lines[i]) <= MostLinesOnPaper { // as many as a workbook has, and one more
+					paper.Lines[i] = append(paper.Lines[i], l)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 		}
 		return nil
 	})

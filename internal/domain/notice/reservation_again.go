@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -102,9 +101,7 @@ latest as materialized (
      and (r.email <> '' and n.email_state not in ` + underWay + ` or r.phone <> '' and n.sms_state not in ` + underWay + `) and `
 
 // untoldOfBuyers is standingOfBuyers where a channel that told somebody does not tell them once more.
-var untoldOfBuyers = strings.NewReplacer(
-	"r.email <> ''", "r.email <> '' and (n.told_at is null or n.email_state = 'written')",
-	"r.phone <> ''", "r.phone <> '' and (n.told_at is null or n.sms_state = 'written')").Replace(standingOfBuyers)
+var untoldOfBuyers = exceptTold("r", standingOfBuyers)
 
 // againOf chooses what is sent once more.
 func againOf(which string) string {

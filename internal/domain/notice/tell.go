@@ -129,9 +129,15 @@ select count(*) filter (where email), count(*) filter (where sms) from asked`
 )
 
 // latestUntold is latestOf where a channel that told somebody does not tell them once more.
-var latestUntold = strings.NewReplacer(
-	"c.email <> ''", "c.email <> '' and (n.told_at is null or n.email_state = 'written')",
-	"c.phone <> ''", "c.phone <> '' and (n.told_at is null or n.sms_state = 'written')").Replace(latestOf)
+var latestUntold = exceptTold("c", latestOf)
+
+// exceptTold changes a statement that chooses what is sent once more, by the addresses in a table of that name: a channel that told
+// somebody is left out.
+func exceptTold(table, statement string) string {
+	return strings.NewReplacer(
+		table+".email <> ''", table+".email <> '' and (n.told_at is null or n.email_state = 'written')",
+		table+".phone <> ''", table+".phone <> '' and (n.told_at is null or n.sms_state = 'written')").Replace(statement)
+}
 
 // untold chooses whom no channel reached, whichever of their notices would have, and what is in a folder.
 var untold = `('written' in (n.email_state, n.sms_state)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -222,10 +221,10 @@ const holds = `case when window_start is null then ` + alive + ` else not ` + la
 // the one with the highest. Found is false where there is none.
 func Twin(ctx context.Context, tx pgx.Tx, organisationID, runID int64, counter string) (twin, value int64, found bool, err error) {
 	err = tx.QueryRow(ctx, `
-select t.id, (t.counters->>$3)::bigint
-  from run r join run t on t.organisation_id = r.organisation_id and t.campaign_id = r.campaign_id and t.task = r.task and t.request = r.request
- where r.organisation_id = $1 and r.id = $2 and t.id <> r.id and t.counters->>$3 is not null
-   and (t.state = 'done' and t.finished_at > clock() - interval '1 minute' or t.state = 'running' and `+strings.ReplaceAll(alive, "lease_until", "t.lease_until")+`)
+select id, (counters->>$3)::bigint from run
+ where organisation_id = $1 and id <> $2 and counters->>$3 is not null
+   and (campaign_id, task, request) = (select campaign_id, task, request from run where organisation_id = $1 and id = $2)
+   and (state = 'done' and finished_at > clock() - interval '1 minute' or state = 'running' and `+alive+`)
  order by 2 desc, 1 limit 1`, organisationID, runID, counter).Scan(&twin, &value)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, 0, false, nil

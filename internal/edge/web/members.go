@@ -55,14 +55,13 @@ func (s *site) members(w http.ResponseWriter, r *http.Request, actor timeline.Ac
 func (s *site) showMembers(w http.ResponseWriter, r *http.Request, actor timeline.Actor, page membersPage, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	status := http.StatusOK
-	if refusal, is := problem.Of(err); is && refusal.Code != "role_forbids" {
-		page.Done, page.Password, page.Problem, status = "", "", voiceOf(r).Sentence(refusal), statusOf(refusal)
-		err = nil
-	}
+	why, status, err := besideForm(r, err)
 	if err != nil {
 		fail(w, r, err)
 		return
+	}
+	if page.Problem = why; why != "" {
+		page.Done, page.Password = "", ""
 	}
 	org, err := account.FindOrganisation(ctx, s.db, actor, "")
 	if err == nil {
@@ -90,6 +89,16 @@ func (s *site) organisationForm(w http.ResponseWriter, r *http.Request, actor ti
 		return org, false
 	}
 	return org, true
+}
+
+// besideForm is why a form did nothing, in a sentence that its page shows with the status; empty: it did. What the role forbids, and what
+// nobody foresaw, has a page of its own, and stays an error.
+func besideForm(r *http.Request, err error) (why string, status int, rest error) {
+	refusal, is := problem.Of(err)
+	if !is || refusal.Code == "role_forbids" {
+		return "", http.StatusOK, err
+	}
+	return voiceOf(r).Sentence(refusal), statusOf(refusal), nil
 }
 
 // invite makes somebody a member. A password that is made for them stands in the answer: nothing shows it again, so no other page can.

@@ -138,14 +138,13 @@ func (s *site) changeWebhook(w http.ResponseWriter, r *http.Request, actor timel
 
 // webhooksAnswer shows what a form did, or, where it was refused, why.
 func (s *site) webhooksAnswer(w http.ResponseWriter, r *http.Request, actor timeline.Actor, page webhooksPage, err error) {
-	status := http.StatusOK
-	if refusal, is := problem.Of(err); is && refusal.Code != "role_forbids" {
-		page.Done, page.Problem, status = "", voiceOf(r).Sentence(refusal), statusOf(refusal)
-		err = nil
-	}
+	why, status, err := besideForm(r, err)
 	if err != nil {
 		fail(w, r, err)
 		return
+	}
+	if page.Problem = why; why != "" {
+		page.Done = ""
 	}
 	s.showWebhooks(w, r, actor, page, status)
 }
